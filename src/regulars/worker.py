@@ -46,6 +46,7 @@ from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.journeys.retention import delete_old_runs
 from regulars.journeys.runs.enter import enter_by_consents, enter_by_sales
 from regulars.journeys.runs.fact_handlers import handle_consents, handle_messages, handle_sales
+from regulars.journeys.runs.lifecycle import release_runs
 from regulars.journeys.runs.queue import RunQueue
 from regulars.kit import vault
 from regulars.kit.clock import monotonic
@@ -79,6 +80,7 @@ from regulars.texts.facts import MessagesChanged
 from regulars.texts.providers.gateways import Gateways, open_gateways
 from regulars.texts.retention import delete_old_texts
 from regulars.texts.send import TextQueue
+from regulars.texts.stops import ResumeQueue
 from regulars.webhooks.delivery.metrics import DeliveryMetrics
 from regulars.webhooks.delivery.queue import DeliveryQueue, ProbeQueue
 from regulars.webhooks.delivery.send import Sender
@@ -172,6 +174,7 @@ def queues(settings: Settings, gateways: Gateways) -> list[Queue]:
         TextQueue(gateways.providers),
         HoldoutDraws(),
         RunQueue(),
+        ResumeQueue(release_runs),
         BacktestQueue(),
         RowSweep("journeys.sweep", RUNS, delete_old_runs),
         RowSweep("journeys.sweep_holdouts", JOURNEY_HOLDOUTS, delete_old_holdout_passes),

@@ -17,7 +17,7 @@ RECORDING = PACKAGE / "sales" / "statements.py"
 # The places that read across organizations: who has something due, and who has rows that a step of the clock delays.
 DUE = {PACKAGE / "work" / "due.py", PACKAGE / "work" / "clock_steps.py"}
 # After a restore the texts of all are held, before anything else runs.
-ALL_ORGANIZATIONS = "src/regulars/texts/holds.py: hold_all_organizations"
+ALL_ORGANIZATIONS = "src/regulars/texts/stops.py: hold_all_organizations"
 
 _INSERT_IN_WITH = re.compile(r"\bAS\s+(?:NOT\s+)?(?:MATERIALIZED\s+)?\(\s*INSERT\b")
 _TIME_ARITHMETIC = re.compile(

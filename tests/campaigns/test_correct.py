@@ -14,8 +14,8 @@ from regulars.campaigns.run import discard
 from regulars.campaigns.run.queries import take_due
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
-from regulars.texts.origins import resume_origin
 from regulars.texts.providers.base import NotReached, Refused, Unclear
+from regulars.texts.stops import resume
 
 OLD, NEW = "Coats for 9 EUR", "Coats for 90 EUR"
 
@@ -117,7 +117,7 @@ def test_a_text_that_a_worker_claims_during_a_correction_is_not_deleted(desk):
     desk.feed()
     pause_automatically(desk)
     # The worker began its claim before the pause.
-    desk.do(lambda tx: resume_origin(tx, desk.organization_id, campaign))
+    desk.do(lambda tx: resume(tx, desk.organization_id, campaign))
 
     async def press() -> None:
         given = definition(desk.reachable, variants=[{"text": NEW}])

@@ -13,7 +13,7 @@ from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
 from regulars.segments.definition import InUse
 from regulars.segments.saved.manage import delete_segment
-from regulars.texts.holds import hold
+from regulars.texts.stops import hold
 
 
 def moment(days):

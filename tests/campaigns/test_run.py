@@ -11,9 +11,9 @@ from regulars.campaigns import manage
 from regulars.campaigns.run.feed import FED_AT_ONCE_MAX
 from regulars.experiments.holdout.settings import change_holdout
 from regulars.kit.ids import CAMPAIGN
-from regulars.texts.holds import hold, release
 from regulars.texts.providers.base import Accepted, Refused
 from regulars.texts.settings.model import Cap, SendHoursRule, SmsSettings
+from regulars.texts.stops import hold, release
 
 NEVER = SendHoursRule(days=(None,) * 7)
 
@@ -211,7 +211,8 @@ def test_nothing_is_fed_while_texts_are_on_hold(desk):
     desk.crowd(2)
     campaign = desk.send()
     texting = desk.texting
-    held = desk.do(lambda tx: hold(tx, desk.organization_id, texting, reason="Test"))
+    desk.do(lambda tx: hold(tx, desk.organization_id, texting, reason="Test"))
+    held = desk.texting
     desk.work()
     assert desk.outcomes(campaign) == {"waiting": 2}
     desk.do(lambda tx: release(tx, desk.organization_id, held))

@@ -1,7 +1,11 @@
 """Pause, resume and cancel: nothing more is sent, and no customer is texted twice or forgotten."""
 
+import pytest
+from tests.campaigns.desk import definition
+
 from regulars.campaigns import manage
 from regulars.texts.providers.base import NotReached
+from regulars.texts.stops import hold, release
 
 
 def test_pausing_takes_queued_texts_back_and_resuming_sends_them_once(desk):
@@ -93,3 +97,47 @@ def test_after_a_restore_every_active_campaign_waits_for_a_person(desk):
     desk.act(manage.resume, sending)
     desk.work()
     assert desk.outcomes(sending) == {"sent": 2}
+
+
+def hold_texts(desk):
+    texting = desk.texting
+    desk.do(lambda tx: hold(tx, desk.organization_id, texting, reason="A test."))
+
+
+def test_after_a_hold_and_a_pause_all_recipients_get_the_changed_words_once(desk):
+    desk.crowd(4)
+    campaign = desk.send(variants=[{"text": "Coats for 9 EUR"}])
+    desk.feed()
+    hold_texts(desk)
+    desk.turn()
+    # The texts wait for the end of the hold, and go back all the same.
+    desk.act(manage.pause, campaign)
+    assert (desk.outcomes(campaign), desk.texts(campaign)) == ({"waiting": 4}, [])
+    changed = definition(desk.reachable, variants=[{"text": "Coats for 90 EUR"}])
+    desk.do(lambda tx: manage.update_campaign(tx, desk.organization_id, campaign, changed))
+    held = desk.texting
+    desk.do(lambda tx: release(tx, desk.organization_id, held))
+    desk.act(manage.schedule, campaign, confirmed_recipients=4, is_now=True)
+    desk.start()
+    desk.work()
+    assert desk.outcomes(campaign) == {"sent": 4}
+    assert ["90 EUR" in text.body for text in desk.gateway.sent] == [True] * 4
+
+
+@pytest.mark.parametrize("stopped_by", ["pause", "hold"])
+def test_a_stop_beyond_the_last_moment_leaves_an_outcome_for_each_recipient(desk, stopped_by):
+    desk.crowd(4)
+    campaign = desk.send()
+    desk.feed()
+    if stopped_by == "hold":
+        hold_texts(desk)
+    else:
+        desk.act(manage.pause, campaign)
+    desk.turn()
+    desk.alter("UPDATE texts SET due_at = created_at, expires_at = created_at WHERE organization_id = %s")
+    desk.alter("UPDATE campaigns SET due_at = now() - interval '1 s', not_after = now() WHERE organization_id = %s")
+    desk.feed()
+    desk.turn()
+    desk.drain()
+    assert desk.outcomes(campaign) == {"expired" if stopped_by == "pause" else "skipped": 4}
+    assert desk.gateway.sent == []

@@ -41,6 +41,11 @@ ON CONFLICT (organization_id, kind, source_id, step, period) DO UPDATE
 SET first_day = EXCLUDED.first_day, last_day = EXCLUDED.last_day, frozen_on = EXCLUDED.frozen_on, state = 'open',
     result = NULL, as_of = NULL, owner = NULL, due_at = now()
 """
+# Pauses that have just ended.
+RESUMED: Final = """
+INSERT INTO stopped_origins (organization_id, origin_id, stopped_at, due_at)
+SELECT id, gen_random_uuid(), now(), now() FROM organizations WHERE id = ANY (%s)
+"""
 
 FAILPOINTS: Final = (
     Failpoint("authenticated", (SERVER,), ("kill", "sleep", "raise")),
@@ -63,6 +68,8 @@ FAILPOINTS: Final = (
     Failpoint("attribution.credited", (WORKER,), EVERY_ACT, provoked_by=CUSTOMERS_DUE),
     # A page of the customers of a global holdout, just before its commit.
     Failpoint("holdout.drawn", (WORKER,), EVERY_ACT, provoked_by=HOLDOUTS_DUE),
+    # Between the rows that are due again after a pause and the commit.
+    Failpoint("stop.resumed", (WORKER,), EVERY_ACT, provoked_by=RESUMED),
     Failpoint("text.claimed", (WORKER,), ("kill", "sleep", "raise")),
     Failpoint("text.sent", (WORKER,), ("kill", "sleep", "raise")),
     Failpoint("delivery.claimed", (WORKER,), ("kill", "sleep", "raise")),

@@ -10,12 +10,12 @@ from regulars.inbox.find import list_replies
 from regulars.kit.ids import ById, new_uuid
 from regulars.privacy.erase import erase_profiles
 from regulars.texts.errors import MessagingError
-from regulars.texts.holds import hold, release
 from regulars.texts.model import TextState
 from regulars.texts.providers.base import Refused, Unclear
 from regulars.texts.receipts import apply_receipt
 from regulars.texts.request import send_past_cap
 from regulars.texts.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
+from regulars.texts.stops import hold, release
 from regulars.texts.text_rows import find_authors
 
 SENT = ("sent", None)

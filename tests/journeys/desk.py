@@ -100,7 +100,7 @@ class Desk(texts_desk.Desk):
     def work(self) -> None:
         """Turns of all queues until nothing is due."""
         for _ in range(6):
-            self.runner.run(self._turn(self.outbox, self.runs_queue, self.texts_queue))
+            self.runner.run(self._turn(self.resumed, self.outbox, self.runs_queue, self.texts_queue))
 
     def one_pass(self, queue: Queue) -> None:
         self.runner.run(queue.run_pass(self.database, self.organization_id))

@@ -53,7 +53,6 @@ class Run:
     fact: Sale | Consent
     step: str | None
     due: datetime | None
-    held: datetime | None = None
     state: str = "active"
     outcome: str | None = None
     waits_for: str | None = None
@@ -148,9 +147,6 @@ class World:
     def pause(self, journey: Journey) -> None:
         journey.end(self.now)
         journey.state, journey.paused_at = "paused", self.now
-        for run in journey.open_runs():
-            if run.due is not None:
-                run.due, run.held = None, run.due
 
     def may_activate(self, journey: Journey, waiting: str | None) -> bool:
         is_long = journey.paused_at is not None and self.now - journey.paused_at > ASKS_AFTER
@@ -159,12 +155,6 @@ class World:
     def activate(self, journey: Journey, waiting: str | None) -> None:
         if waiting == "end":
             self.end_all(journey, "ended by a person")
-        for run in journey.open_runs():
-            if run.held is not None:
-                run.due, run.held = run.held, None
-        for text in self.texts:
-            if text.run.journey is journey and text.state == "queued" and self.now >= text.created_at + EXPIRES:
-                self._end_text(text, "skipped")
         journey.state, journey.paused_at = "live", None
         journey.begin(self.now)
 
@@ -221,10 +211,7 @@ class World:
                 self._wake(run)
 
     def _wake(self, run: Run) -> None:
-        if run.held is None:
-            run.due = self.now
-        else:
-            run.held = self.now
+        run.due = self.now
 
     def _enter(self, journey: Journey, fact: Sale | Consent, customer: str, trigger: str) -> None:
         version = journey.version_at(fact.at)
@@ -244,8 +231,6 @@ class World:
         journey.entered_at[customer] = self.now
         first = definition["steps"][0].get("id") or "1"
         run = Run(journey, version, customer, fact, first, self.now)
-        if journey.state == "paused":
-            run.due, run.held = None, self.now
         run.script = self._follow(run, definition["steps"], "")
         journey.runs.append(run)
 
@@ -282,7 +267,7 @@ class World:
             for text in self.texts:
                 if text.run is run and text.state == "queued":
                     self._end_text(text, "skipped")
-        run.state, run.outcome, run.due, run.held, run.waits_for = "ended", outcome, None, None, None
+        run.state, run.outcome, run.due, run.waits_for = "ended", outcome, None, None
         run.events.append((run.step, "ended"))
 
     def _follow(self, run: Run, steps: list[dict[str, Any]], prefix: str) -> Iterator[None]:
@@ -344,8 +329,11 @@ class World:
         for text in self.texts:
             if text.state == "sending" and text.claimed_at is not None and self.now >= text.claimed_at + CLAIM_FOR:
                 self._end_text(text, "unknown")
-            elif text.state == "queued" and text.run.journey.state != "paused":
-                if self.now >= text.created_at + EXPIRES or text.run.customer not in self.subscribed:
+            elif text.state == "queued":
+                is_expired = self.now >= text.created_at + EXPIRES
+                if text.run.journey.state == "paused" and not is_expired:
+                    continue
+                if is_expired or text.run.customer not in self.subscribed:
                     self._end_text(text, "skipped")
                     continue
                 self.sent += 1

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.journeys.clock import HeldDatabase
 from tests.journeys.desk import Desk
+from tests.texts.desk import MAKE_DUE
 
 from regulars.journeys import manage
 from regulars.journeys.backtest.run import backtest
@@ -43,7 +44,7 @@ def test_a_paused_journey_holds_its_texts_and_going_on_releases_them(desk):
     desk.work()
     assert (desk.sent, desk.texts()) == ([], [("queued", None)])
     # Nothing of it is due: the sender does not even look at the organization.
-    assert desk.sql("SELECT count(*) FROM texts WHERE organization_id = %s AND due_at IS NOT NULL") == [(0,)]
+    assert desk.sql("SELECT count(*) FROM texts WHERE organization_id = %s AND due_at < expires_at") == [(0,)]
     pause(desk, other)
     desk.activate(other)
     desk.work()
@@ -65,26 +66,29 @@ def test_a_text_that_its_sender_puts_back_during_a_pause_waits_too(desk):
     desk.gateway.answer = pause_and_fail
     desk.turn()
     desk.gateway.answer = None
-    assert desk.sql("SELECT state, due_at FROM texts WHERE organization_id = %s") == [("queued", None)]
+    desk.alter(MAKE_DUE)
+    desk.turn()
+    assert desk.sql("SELECT state, held_by FROM texts WHERE organization_id = %s") == [("queued", journey)]
     desk.activate(journey)
     desk.work()
-    assert desk.texts() == [("sent", None)]
+    assert (desk.texts(), len(desk.sent)) == ([("sent", None)], 2)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ("UPDATE texts SET expires_at = created_at WHERE organization_id = %s", "expired"),
-        ("UPDATE journey_runs SET step = 'other' WHERE organization_id = %s", "left"),
-    ],
-)
-def test_a_text_that_is_not_wanted_any_more_is_not_released(desk, change, reason):
-    journey = queue_text(desk, TEXT, {"do": "exit", "id": "other"})
+@pytest.mark.parametrize(("reason", "outcome"), [("expired", None), ("left", "left by a return")])
+def test_a_text_ends_during_the_pause_when_it_expires_or_its_customer_leaves(desk, reason, outcome):
+    journey = queue_text(desk, exit_on=["return"])
     pause(desk, journey)
-    desk.alter(change)
+    desk.turn()
+    if reason == "expired":
+        desk.alter("UPDATE texts SET due_at = created_at, expires_at = created_at WHERE organization_id = %s")
+    else:
+        [run] = desk.runs(journey)
+        desk.sale(run.profile_id, kind="RETURN")
+    desk.work()
+    assert (desk.sent, desk.texts(), desk.outcomes(journey)) == ([], [("skipped", reason)], [outcome])
     desk.activate(journey)
     desk.work()
-    assert (desk.sent, desk.texts()) == ([], [("skipped", reason)])
+    assert (desk.sent, desk.outcomes(journey)) == ([], [outcome or "completed"])
 
 
 @pytest.mark.parametrize("comes_first", ["sale", "consent"])

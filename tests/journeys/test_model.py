@@ -174,6 +174,7 @@ class Journeys(RuleBasedStateMachine):
         self.tick()
         if self.world.may_activate(journey, waiting):
             self.desk.activate(journey.id, waiting=waiting)
+            self.desk.turn(self.desk.resumed)
             self.world.activate(journey, waiting)
         else:
             with pytest.raises(NotPossible):

@@ -12,6 +12,7 @@ from tests.support.gateway import OPEN, Gateway
 from regulars.consent.ledger import EventOrigin
 from regulars.consent.opt_in import Consent, opt_in
 from regulars.consent.opt_out import Withdrawal, opt_out
+from regulars.journeys.runs.lifecycle import release_runs
 from regulars.kit.db import Database, Tx
 from regulars.kit.ids import ByExternalId, new_uuid
 from regulars.organizations.manage import create_organization, find_secret_and_country
@@ -20,6 +21,7 @@ from regulars.profiles.write import upsert_profiles
 from regulars.texts.send import TextQueue
 from regulars.texts.settings.model import SmsSettings
 from regulars.texts.settings.store import Texting, load_texting, save_texting
+from regulars.texts.stops import ResumeQueue
 from regulars.work.queue import Queue
 
 T = TypeVar("T")
@@ -36,6 +38,7 @@ class Desk:
         self.database = database
         self.gateway = Gateway()
         self.texts_queue = TextQueue({"simulator": self.gateway})
+        self.resumed = ResumeQueue(release_runs)
         self.organization_id, self.secret = runner.run(self._create())
         self.settings(SmsSettings(brand="Shop", rules=OPEN))
 
@@ -74,8 +77,9 @@ class Desk:
         return self.do(lambda tx: tx.execute(query, (self.organization_id, *parameters)))
 
     def turn(self, queue: Queue | None = None) -> None:
-        """Passes of one queue, that of texts if none is named, until nothing is due, with what they do outside transactions."""
-        self.runner.run(self._turn(queue or self.texts_queue))
+        """Passes of one queue, that of texts if none is named, until nothing is due, with what they do outside transactions.
+        Before, what was resumed becomes due."""
+        self.runner.run(self._turn(self.resumed, queue or self.texts_queue))
 
     async def _turn(self, *queues: Queue) -> None:
         for queue in queues:

@@ -16,12 +16,13 @@ from regulars.texts.errors import MessagingError
 from regulars.texts.facts import MessagesChanged
 from regulars.texts.gate import forecast_texts
 from regulars.texts.model import SkipReason, TextState
-from regulars.texts.origins import delete_texts_of_steps, resume_origin, stop_origin
 from regulars.texts.providers.base import Accepted, NotAuthorized, NotReached, Unclear
 from regulars.texts.receipts import apply_receipt
 from regulars.texts.request import resend
 from regulars.texts.send import TextQueue
 from regulars.texts.settings.model import Cap, SmsSettings
+from regulars.texts.stops import delete_texts_of_steps, stop_campaign
+from regulars.texts.stops import resume as resume_stopped
 from regulars.texts.template import MissingValue
 from regulars.work.outbox import register_interest
 
@@ -121,14 +122,17 @@ def test_a_change_of_a_text_names_the_state_before(desk):
     assert counted == [("failed", 1, 1), ("sent", 1, 1), ("skipped", 2, 1), ("unknown", 1, 1)]
 
 
+async def stop_in(tx, desk, campaign_id, reason=None):
+    steps = await tx.fetch_column("SELECT step FROM texts WHERE origin_id = %s", (campaign_id,))
+    return await stop_campaign(tx, desk.organization_id, campaign_id, steps, skip_reason=reason)
+
+
 def stop(desk, campaign_id, reason=None):
-    return desk.do(
-        lambda tx: stop_origin(tx, desk.organization_id, OriginKind.CAMPAIGN, campaign_id, skip_reason=reason)
-    )
+    return desk.do(lambda tx: stop_in(tx, desk, campaign_id, reason))
 
 
 def resume(desk, campaign_id):
-    desk.do(lambda tx: resume_origin(tx, desk.organization_id, campaign_id))
+    desk.do(lambda tx: resume_stopped(tx, desk.organization_id, campaign_id))
 
 
 def test_a_pause_deletes_what_is_queued_so_that_it_can_be_requested_again(desk):
@@ -136,7 +140,7 @@ def test_a_pause_deletes_what_is_queued_so_that_it_can_be_requested_again(desk):
     campaign_id = new_uuid()
     order_from_campaign(desk, campaign_id, step="a")
     desk.order(number="+33612345679")
-    assert stop(desk, campaign_id) == ["a"]
+    assert stop(desk, campaign_id) == {"a"}
     assert desk.texts() == [("queued", None)]
     # One that was requested all the same, or returned to the queue in the same moment, goes the same way.
     watch_changes(desk)
@@ -165,7 +169,7 @@ def test_a_cancellation_skips_what_is_queued_and_lasts(desk):
     campaign_id = new_uuid()
     order_from_campaign(desk, campaign_id, step="a")
     watch_changes(desk)
-    assert stop(desk, campaign_id, SkipReason.CANCELLED) == ["a"]
+    assert stop(desk, campaign_id, SkipReason.CANCELLED) == {"a"}
     assert read_changes(desk) == [("queued", "skipped", "cancelled")]
     resume(desk, campaign_id)
     order_from_campaign(desk, campaign_id, step="b")
@@ -187,7 +191,7 @@ def test_a_text_that_is_being_sent_when_its_campaign_stops_does_not_return_to_th
 
     async def stop_meanwhile(_text):
         async with desk.database.transaction() as tx:
-            await stop_origin(tx, desk.organization_id, OriginKind.CAMPAIGN, campaign_id, skip_reason=reason)
+            await stop_in(tx, desk, campaign_id, reason)
         return outcome
 
     desk.gateway.answer = stop_meanwhile
@@ -210,7 +214,7 @@ def test_a_text_of_a_stopped_campaign_whose_sender_died_is_unknown_and_not_sent_
         await desk.texts_queue.finish()
 
     desk.runner.run(claim_and_die())
-    assert stop(desk, campaign_id) == []
+    assert stop(desk, campaign_id) == set()
     desk.alter("UPDATE texts SET due_at = now() - interval '1 s' WHERE organization_id = %s")
     desk.turn()
     assert [state for state, _ in desk.texts()] == ["unknown"]
@@ -247,7 +251,7 @@ def test_two_workers_claim_nothing_after_a_stop_has_committed(desk):
         workers = [asyncio.create_task(work(queue)) for queue in queues]
         await is_under_way.wait()
         async with desk.database.transaction() as tx:
-            steps = await stop_origin(tx, desk.organization_id, OriginKind.CAMPAIGN, campaign_id, skip_reason=None)
+            steps = await stop_in(tx, desk, campaign_id)
         async with desk.database.reading() as tx:
             [(at_stop,)] = await tx.fetch(claimed, (desk.organization_id,))
         await asyncio.gather(*workers)

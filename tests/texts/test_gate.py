@@ -11,10 +11,10 @@ from tests.texts.desk import MAKE_DUE
 from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
 from regulars.texts.errors import MessagingError
-from regulars.texts.holds import hold, release
 from regulars.texts.providers.base import Accepted, NotAuthorized, NotReached, Refused, Unclear
 from regulars.texts.request import resend
 from regulars.texts.settings.model import Cap, OptOutNotice, SendHoursRule, SmsSettings
+from regulars.texts.stops import hold, release
 from regulars.texts.template import MissingValue
 
 ZONES = {

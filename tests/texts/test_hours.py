@@ -7,6 +7,7 @@ from regulars.stores.upsert import upsert_stores
 from regulars.texts.gate import BatchGate
 from regulars.texts.number_location import locate_number
 from regulars.texts.public_holidays import coming_holidays, find_closed_days, holidays_of, region_of
+from regulars.texts.rates import SenderRates
 from regulars.texts.send import _lock_due_texts
 from regulars.texts.send_hours import next_opening
 from regulars.texts.settings.change import looser_caps, looser_than_default
@@ -162,7 +163,10 @@ def test_a_number_keeps_the_days_of_the_region_of_its_store_and_the_list_says_so
     texting = desk.texting
 
     async def regions(tx):
-        rows, consents = await _lock_due_texts(tx, desk.organization_id, limit=10, lowest=2)
+        rates = await SenderRates.open(tx, desk.organization_id, texting)
+        rows, consents, _ = await _lock_due_texts(
+            tx, desk.organization_id, limit=10, lowest=2, rates=rates, is_on_hold=False
+        )
         gate = await BatchGate.open(tx, desk.organization_id, consents.keys(), texting, consents)
         return {row.phone_number: gate._locate(row.phone_number, consents[row.number_hash]).region for row in rows}
 

@@ -12,11 +12,11 @@ from tests.support.waiting import until_locked
 from regulars.demo.load import RealProviderError, mark_organization
 from regulars.texts.cost import estimate
 from regulars.texts.errors import SettingRefused
-from regulars.texts.holds import hold
 from regulars.texts.send import TextQueue
 from regulars.texts.settings.change import change_settings, with_notice, with_price, with_rate, with_sender
 from regulars.texts.settings.model import OptOutNotice, Price, SmsSettings, TwilioAccount
 from regulars.texts.settings.store import change_provider, load_texting_shared, lock_texting
+from regulars.texts.stops import hold
 
 
 def set_twilio(desk):

@@ -7,11 +7,11 @@ from tests.support.gateway import OPEN
 from tests.texts.desk import MAKE_DUE
 
 from regulars.links.origin_kind import OriginKind
-from regulars.texts.holds import hold, release
 from regulars.texts.providers.base import Accepted, NotReached, Refused, Unclear
 from regulars.texts.request import resend, send_past_cap
 from regulars.texts.send import TextQueue
 from regulars.texts.settings.model import Cap, OpenHours, SendHoursRule, SmsSettings
+from regulars.texts.stops import hold, release
 from regulars.work.clock_steps import pull_forward
 
 
@@ -126,6 +126,7 @@ def test_a_text_that_a_user_let_go_on_waits_for_no_clock_that_is_set_back(desk, 
         desk.turn()
         held = desk.texting
         desk.do(lambda tx: release(tx, desk.organization_id, held))
+        desk.turn(desk.resumed)
     desk.alter(
         "UPDATE texts SET created_at = now() + interval '2 hours', due_at = now() + CASE WHEN due_at > created_at"
         " THEN interval '121 minutes' ELSE interval '2 hours' END WHERE organization_id = %s"

@@ -47,6 +47,7 @@ HASH = Raw("sha256(n::text::bytea)")
 SEEDS: dict[str, dict[str, Any]] = {
     "outbox": {"topic": "sales.recorded", "payload": '[{"sales": []}]'},
     "outbox.retries": {"topic": "sales.recorded", "payload": '[{"sales": []}]', "listener": "sales.hourly_totals"},
+    "stops": {},
     "texts": {"state": "queued", "origin_kind": "person", "phone_number": NUMBER, "number_hash": HASH},
     "journey_runs": {"state": "active", "fact_kind": "sale", "step": "a", "version": 1},
     "journey_backtests": {"definition": json.dumps(JOURNEY), "days": 7},

@@ -46,8 +46,9 @@ from regulars.links.origin_kind import OriginKind
 from regulars.segments.saved.resolve import load_context
 from regulars.segments.saved.uses import Use, register_uses
 from regulars.texts.facts import MessagesChanged
-from regulars.texts.origins import has_dialled_texts, resume_origin
-from regulars.texts.settings.store import load_texting, lock_texting
+from regulars.texts.settings.store import load_texting
+from regulars.texts.stops import has_dialled_texts, lock_claims
+from regulars.texts.stops import resume as resume_texts
 from regulars.work.outbox import register_interest, withdraw_interest
 
 PATH: Final = "/campaigns"
@@ -55,9 +56,6 @@ RESTORED_REASON: Final = "A backup was restored. If you resume, some recipients 
 _COPY_CHARACTERS_MAX: Final = 110
 # How many campaigns the editor of segment conditions offers.
 CHOICES_MAX: Final = 200
-# How long a request to stop a campaign waits for the locks that the worker has while it handles a batch. On a busy
-# machine the worker has them for longer than the usual lock timeout.
-_STOP_LOCK_TIMEOUT: Final = "5s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +187,7 @@ async def schedule(
         await queries.update_definition(tx, organization_id, row, definition=write_definition(definition).decode())
     starts_at = start_of(definition, now=tx.now)
     # Lets workers claim the texts of a campaign that was paused and then changed.
-    await resume_origin(tx, organization_id, campaign_id)
+    await resume_texts(tx, organization_id, campaign_id)
     await register_interest(tx, organization_id, MessagesChanged, needed_by=needed_by(row.id))
     return await _save(
         tx,
@@ -278,7 +276,7 @@ async def resume(
             # An approval counts only beside the confirmation of another person.
             confirmed_by = row.confirmed_by
     # Lets workers claim the texts of this campaign again.
-    await resume_origin(tx, organization_id, campaign_id)
+    await resume_texts(tx, organization_id, campaign_id)
     resumed = row._replace(state=row.resumes_to, resumes_to=None, reason=None, updated_by=by)
     confirmed = resumed._replace(confirmed_recipients=recipients, confirmed_cost=write_cost(cost))
     return await _save(tx, organization_id, confirmed._replace(confirmed_by=confirmed_by))
@@ -345,9 +343,7 @@ async def describe_uses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) ->
 
 
 async def _lock_to_stop(tx: Tx, organization_id: UUID, campaign_id: UUID) -> CampaignRow:
-    """Lock the text settings, which a worker locks in share mode when it claims texts, and then the campaign."""
-    await tx.set_lock_timeout(_STOP_LOCK_TIMEOUT)
-    await lock_texting(tx, organization_id)
+    await lock_claims(tx, organization_id)
     row, _ = await queries.lock_campaign(tx, organization_id, campaign_id)
     return row
 

@@ -14,7 +14,7 @@ from regulars.cli.sms_settings import load_sms_settings, lock_sms_settings
 from regulars.kit.clock import format_timestamp
 from regulars.kit.time_zones import find_zone
 from regulars.sales.totals.progress import find_time_zone
-from regulars.texts import holds
+from regulars.texts import stops
 from regulars.texts.providers.gateways import inbound_url
 from regulars.texts.public_holidays import ClosedDays, NamedDays, find_closed_days
 from regulars.texts.settings import model
@@ -48,7 +48,7 @@ def hold(
     """Stop all texts of an organization; waiting texts stay queued."""
 
     async def hold_texts(context: CommandContext) -> None:
-        await holds.hold(context.tx, context.organization_id, await lock_sms_settings(context), reason=reason)
+        await stops.hold(context.tx, context.organization_id, await lock_sms_settings(context), reason=reason)
 
     change(organization, hold_texts, "texts.hold", "texts", after={"reason": reason})
     err.print("On hold: nothing is sent until `regulars sms release`.", markup=False)
@@ -60,7 +60,7 @@ def release(organization: OfOrganization) -> None:
 
     async def work(context: CommandContext) -> None:
         texting = await lock_sms_settings(context)
-        await holds.release(context.tx, context.organization_id, texting)
+        await stops.release(context.tx, context.organization_id, texting)
         await context.record("texts.release", "texts", before={"reason": texting.held_reason})
 
     run(organization, work)

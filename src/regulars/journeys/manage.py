@@ -15,13 +15,14 @@ from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.program import references_of
 from regulars.journeys.runs.definition_cache import load_shown_definitions
-from regulars.journeys.runs.lifecycle import end_all_runs, pause_all_runs, release_all_runs
+from regulars.journeys.runs.lifecycle import end_all_runs
 from regulars.journeys.runs.lists import is_any_run_active
 from regulars.journeys.snapshot import load_condition_context
 from regulars.kit.db import Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
 from regulars.segments.saved.uses import Use, register_uses
+from regulars.texts.stops import lock_claims, resume, stop
 
 # After a longer pause the user who resumes chooses whether waiting runs continue or end.
 LONG_PAUSE: Final = timedelta(hours=48)
@@ -117,7 +118,7 @@ async def activate(
         raise NotPossible("It was paused for more than 48 hours; choose whether waiting runs continue or end.")
     if waiting == "end":
         await end_all_runs(tx, organization_id, journey_id, outcome="ended by a person")
-    await release_all_runs(tx, organization_id, journey_id)
+    await resume(tx, organization_id, journey_id)
     if row.version == UNSAVED:
         journey = await _save_version(tx, organization_id, row, journey.definition, created_by=by)
         await queries.rebase_draft(tx, organization_id, journey_id, based_on=journey.row.version)
@@ -125,12 +126,13 @@ async def activate(
 
 
 async def pause(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow:
-    """Pause a journey: no customer enters and no run advances."""
+    """Pause a journey: no customer enters, no run advances and no text leaves. What waits is not read for this."""
+    await lock_claims(tx, organization_id)
     row = await queries.lock_journey(tx, organization_id, journey_id)
     if row.state != "live":
         raise NotPossible(f"Only a live journey can be paused; this one is {row.state}.")
     await queries.end_activation(tx, organization_id, journey_id)
-    await pause_all_runs(tx, organization_id, journey_id)
+    await stop(tx, organization_id, journey_id)
     paused = row._replace(state="paused", live_version=None, paused_at=tx.now)
     await queries.update_journey(tx, organization_id, paused)
     tx.queues_to_wake.add(("journey_runs", organization_id))
@@ -141,6 +143,7 @@ async def archive(tx: Tx, organization_id: UUID, journey_id: UUID) -> JourneyRow
     """End the journey and its runs for good."""
     row = await queries.lock_journey(tx, organization_id, journey_id)
     await queries.end_activation(tx, organization_id, journey_id)
+    await resume(tx, organization_id, journey_id)
     await end_all_runs(tx, organization_id, journey_id, outcome="archived")
     archived = row._replace(state="archived", live_version=None, paused_at=None)
     await queries.update_journey(tx, organization_id, archived)

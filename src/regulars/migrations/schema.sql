@@ -1046,7 +1046,8 @@ CREATE TABLE stopped_origins (
     organization_id uuid NOT NULL,
     origin_id uuid NOT NULL,
     reason text,
-    stopped_at timestamp with time zone NOT NULL
+    stopped_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone
 );
 
 CREATE TABLE stores (
@@ -1135,6 +1136,8 @@ CREATE TABLE texts (
     is_outside_cap boolean DEFAULT false NOT NULL,
     tries integer DEFAULT 0 NOT NULL,
     author_id uuid,
+    document_id uuid,
+    held_by uuid,
     CONSTRAINT texts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sending'::text, 'sent'::text, 'delivered'::text, 'failed'::text, 'skipped'::text, 'unknown'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_threshold='2000');
@@ -1705,6 +1708,8 @@ CREATE INDEX journey_runs_open ON journey_runs USING btree (organization_id, jou
 
 CREATE INDEX journey_runs_parked ON journey_runs USING btree (organization_id, journey_id, id) WHERE (state = 'parked'::text);
 
+CREATE INDEX journey_runs_set_aside ON journey_runs USING btree (organization_id, journey_id, id) WHERE (held_due_at IS NOT NULL);
+
 CREATE INDEX lifts_due ON lifts USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
 CREATE INDEX lifts_due_here ON lifts USING btree (organization_id, due_at, kind, source_id, step, period) WHERE (due_at IS NOT NULL);
@@ -1797,6 +1802,8 @@ CREATE INDEX simulated_texts_of ON simulated_texts USING btree (organization_id,
 
 CREATE INDEX sms_settings_due ON sms_settings USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX stopped_origins_due ON stopped_origins USING btree (due_at, organization_id) WHERE (due_at IS NOT NULL);
+
 CREATE INDEX stores_by_name ON stores USING btree (organization_id, "left"(lower(COALESCE(name, external_id)), 100) COLLATE "C", id);
 
 CREATE INDEX subscriptions_by_change ON subscriptions USING btree (organization_id, updated_at, id);
@@ -1828,6 +1835,8 @@ CREATE INDEX texts_naming_authors ON texts USING btree (created_at, organization
 CREATE INDEX texts_of_number ON texts USING btree (organization_id, number_hash);
 
 CREATE INDEX texts_on_their_way ON texts USING btree (organization_id, number_hash) WHERE (state = 'sending'::text);
+
+CREATE INDEX texts_set_aside ON texts USING btree (organization_id, held_by, id) WHERE (held_by IS NOT NULL);
 
 CREATE INDEX ticket_collision_totals_open ON ticket_collision_totals USING btree (organization_id, last_seen_at, sales_event_id) WHERE (reviewed_at IS NULL);
 

@@ -23,7 +23,7 @@ from regulars.organizations.manage import (
 from regulars.privacy import queries
 from regulars.privacy.erase import replay_erasure
 from regulars.privacy.erasure_log import Erasure
-from regulars.texts.holds import hold_all_organizations
+from regulars.texts.stops import hold_all_organizations
 
 HOLD_REASON = "A backup was restored."
 # Erasures that are read at a time.

@@ -57,8 +57,6 @@ ANSWER_WITHIN: Final = timedelta(hours=72)
 ANSWERS_OUTSIDE_CAP_MAX: Final = 5
 # Replies with these meanings are keywords: they are processed at once, and there is nothing to answer.
 KEYWORD_MEANINGS: Final = frozenset({Meaning.STOP.value, Meaning.START.value, Meaning.HELP.value})
-# How long the queue postpones due texts while the organization is on hold.
-HOLD_POSTPONES_BY: Final = timedelta(minutes=10)
 
 
 class TextRow(NamedTuple):
@@ -77,8 +75,8 @@ class TextRow(NamedTuple):
     parts: int
     state: str
     reason: str | None
-    # When a worker takes the text; while it is being sent, when the worker's claim ends; None in a final state or on
-    # pause.
+    # When a worker takes the text; while it is being sent, when the worker's claim ends; while it is set aside for a
+    # pause or a hold, when it expires; None in a final state.
     due_at: datetime | None
     expires_at: datetime
     # The number of the latest claim: outcomes and receipts of an earlier claim are ignored.
@@ -95,6 +93,9 @@ class TextRow(NamedTuple):
     is_outside_cap: bool = False
     # How many claims were dialled since the text was requested or sent again by a user. The retry schedule reads it.
     tries: int = 0
+    # The journey or campaign that requested the text and whose pause stops it; None for other texts, and for those of
+    # campaigns of earlier releases.
+    document_id: UUID | None = None
 
 
 class SkipReason(StrEnum):

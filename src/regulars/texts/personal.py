@@ -22,7 +22,7 @@ PERSONAL_DATA: Final = PersonalData(
         "texts.provider": "the name of a provider",
         "sms_settings": "settings and credentials of the retailer",
         "text_totals": "counts",
-        "stopped_origins": "ids of campaigns, and why they stopped",
+        "stopped_origins": "ids of journeys and campaigns, and why they stopped",
         "test_numbers": _STAFF,
         "sender_rates": "numbers and names of the retailer",
     },

@@ -31,11 +31,11 @@ from regulars.texts.model import (
     TextState,
 )
 from regulars.texts.number_location import locate_number
-from regulars.texts.origins import find_stopped_origins
 from regulars.texts.queries.settings import lock_settings_shared
 from regulars.texts.settings.model import OptOutNotice
 from regulars.texts.settings.store import Texting
 from regulars.texts.sms_encoding import PARTS_MAX, TextSize, measure
+from regulars.texts.stops import find_stops
 from regulars.texts.template import MissingValue
 
 _RESENDABLE = frozenset({TextState.UNKNOWN.value, TextState.FAILED.value})
@@ -73,8 +73,8 @@ class TextOrder:
     expires_at: datetime | None = None
     # Why the text is skipped when it is requested; None if the check before sending decides.
     skipped_for: SkipReason | None = None
-    # Where clicks on the links of the text are counted: a campaign and its variant, or a journey and its step. None
-    # means at the origin and step of the text.
+    # Where clicks on the links of the text are counted: a campaign and its variant, or a journey and its step. A pause
+    # of that campaign or journey stops the text. None means the origin and step of the text.
     link_origin: tuple[UUID, str] | None = None
     # Whether the links of the text have personal codes, so that a click can be assigned to the recipient.
     has_personal_links: bool = False
@@ -180,6 +180,7 @@ def _new_text(
         claimed_at=None,
         ended_at=None if reason is None else now,
         priority=PRIORITIES[order.origin_kind].value,
+        document_id=order.link_origin[0] if order.link_origin is not None else None,
     )
 
 
@@ -215,7 +216,7 @@ def _brand_pattern(brand: str) -> re.Pattern[str]:
 
 async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
     """Queue a text again; it is checked again before it is sent, and the customer may get it twice."""
-    # With this lock, no campaign can be paused or cancelled until this transaction ends. It precedes the text's lock.
+    # With this lock, nothing can be paused or cancelled until this transaction ends. It precedes the text's lock.
     await lock_settings_shared(tx, organization_id)
     row = await queries.lock_text(tx, organization_id, text_id)
     if row is None:
@@ -226,10 +227,10 @@ async def resend(tx: Tx, organization_id: UUID, text_id: UUID) -> None:
         raise MessagingError("A response to STOP or HELP is sent within five minutes or not at all.")
     if row.origin_kind == OriginKind.TEST:
         raise MessagingError("A test is not sent again; send a new one.")
-    stopped = await find_stopped_origins(tx, organization_id, [row])
-    if stopped:
-        is_paused = stopped[row.origin_id] is None
-        raise MessagingError("The campaign is paused; resume it first." if is_paused else "The campaign was cancelled.")
+    stops = await find_stops(tx, organization_id, [row.document_id or row.origin_id])
+    if stops:
+        was_stopped = "was cancelled." if any(stops.values()) else "is paused; resume it first."
+        raise MessagingError(f"The {row.origin_kind} {was_stopped}")
     expires_at = tx.now + EXPIRES_AFTER
     if row.origin_kind == OriginKind.CAMPAIGN:
         # The time until which the campaign sends still applies.
@@ -262,7 +263,7 @@ async def _queue_again(
         """
         UPDATE texts
         SET state = 'queued', reason = NULL, due_at = created_at, expires_at = %s, owner = NULL, claimed_at = NULL,
-            ended_at = NULL, is_paused = false, is_outside_cap = %s, tries = 0
+            ended_at = NULL, is_outside_cap = %s, tries = 0
         WHERE organization_id = %s AND id = %s
         """,
         (expires_at, is_outside_cap, organization_id, row.id),

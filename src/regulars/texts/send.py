@@ -20,9 +20,8 @@ from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
 from regulars.texts import text_rows as texts
 from regulars.texts.gate import BatchGate, ClaimedText
-from regulars.texts.model import HOLD_POSTPONES_BY, Priority, SkipReason, TextRow, TextState
-from regulars.texts.origins import end_stopped_texts
-from regulars.texts.outcomes import end_texts, skip_texts
+from regulars.texts.model import Priority, SkipReason, TextRow, TextState
+from regulars.texts.outcomes import end_texts
 from regulars.texts.providers.base import (
     DIAL_WITHIN_S,
     Accepted,
@@ -37,6 +36,7 @@ from regulars.texts.queries import claims
 from regulars.texts.queries.settings import lock_settings_shared
 from regulars.texts.rates import SenderRates
 from regulars.texts.settings.store import hold_for_account, load_texting_shared
+from regulars.texts.stops import SET_ASIDE_MAX, end_stopped_texts, set_aside
 from regulars.work.claims import ClaimQueue
 from regulars.work.queue import PAGE_ITEMS_MAX, Due, Schedule, WaitLimit, take_free
 
@@ -48,8 +48,6 @@ BUSY_RETRY_AFTER: Final = timedelta(minutes=10)
 RETRY_AFTER_MAX: Final = timedelta(hours=1)
 # A claim that was not dialled, because the worker was busy, is no try; the text is claimed again until it expires.
 CLAIM_AGAIN_AFTER: Final = timedelta(seconds=1)
-# How many due texts one pass postpones while the organization's texts are on hold.
-HELD_BATCH_ROWS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +84,18 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         self, tx: Tx, organization_id: UUID, *, limit: int, lowest: int, owner: UUID, until: datetime
     ) -> Sequence[ClaimedText]:
         texting = await load_texting_shared(tx, organization_id)
-        rates = None if texting is None else await SenderRates.open(tx, organization_id, texting)
-        if rates is not None and (affordable := rates.affordable) is not None:
+        if texting is None:
+            return []
+        rates = await SenderRates.open(tx, organization_id, texting)
+        if (affordable := rates.affordable) is not None:
             limit, lowest = (min(limit, affordable), lowest) if affordable else (limit, Priority.REPLY)
-        rows, consents = await _lock_due_texts(tx, organization_id, limit=limit, lowest=lowest, rates=rates)
+        rows, consents, stopped = await _lock_due_texts(
+            tx, organization_id, limit=limit, lowest=lowest, rates=rates, is_on_hold=texting.is_on_hold
+        )
+        if stopped:
+            await set_aside(tx, organization_id, stopped, is_on_hold=texting.is_on_hold)
         await self._end_lapsed(tx, organization_id, [row for row in rows if row.state == TextState.SENDING])
         queued = [row for row in rows if row.state == TextState.QUEUED]
-        if texting is None or rates is None or texting.is_on_hold:
-            await self._postpone_held(tx, organization_id, queued)
-            return []
-        ended_ids = await end_stopped_texts(tx, organization_id, queued, previous=TextState.QUEUED)
-        queued = [row for row in queued if row.id not in ended_ids]
         hashes = {row.number_hash for row in queued if row.number_hash is not None}
         gate = await BatchGate.open(tx, organization_id, hashes, texting, consents)
         await gate.load_replies(tx, organization_id, queued)
@@ -105,11 +104,10 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
         if rates.wait_s is not None:
             self.wake_after_s[organization_id] = rates.wait_s
         if claimed:
-            ids = [claim.text.id for claim in claimed]
             await claims.claim_texts(
                 tx,
                 organization_id,
-                ids,
+                [claim.text.id for claim in claimed],
                 outside_cap=gate.outside_cap,
                 provider=texting.provider,
                 owner=owner,
@@ -117,7 +115,7 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             )
         if postponed:
             await claims.postpone_texts(tx, organization_id, postponed)
-        if len(rows) == limit:
+        if len(rows) == limit or len(stopped) == SET_ASIDE_MAX:
             # More texts may be due: wake this queue again after the commit.
             tx.queues_to_wake.add((self.name, organization_id))
         await end_texts(tx, organization_id, skipped, previous_state=TextState.QUEUED.value)
@@ -193,25 +191,6 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
             ]
             await record_inbound_stop(tx, organization_id, replies, secret=stopped[0].texting.secret)
 
-    async def _postpone_held(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
-        """Postpone due texts while the organization's texts are on hold, and skip expired texts."""
-        expired = [row.id for row in rows if tx.now >= row.expires_at]
-        await skip_texts(tx, organization_id, expired, SkipReason.EXPIRED)
-        until = tx.now + HOLD_POSTPONES_BY
-        await tx.execute(
-            """
-            UPDATE texts SET due_at = %(until)s
-            WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-                SELECT id FROM texts
-                WHERE organization_id = %(organization_id)s AND priority IN (0, 1, 2) AND due_at <= %(now)s
-                  AND state = 'queued'
-                LIMIT %(limit)s
-                FOR UPDATE SKIP LOCKED
-            ))
-            """,
-            {"organization_id": organization_id, "until": until, "now": tx.now, "limit": HELD_BATCH_ROWS},
-        )
-
     async def _end_lapsed(self, tx: Tx, organization_id: UUID, rows: Sequence[TextRow]) -> None:
         """End texts whose worker died between the claim and the outcome; it is unknown whether they were sent."""
         ended = [
@@ -222,30 +201,43 @@ class TextQueue(ClaimQueue[ClaimedText, Outcome | NotDialled]):
 
 
 async def _lock_due_texts(
-    tx: Tx, organization_id: UUID, *, limit: int, lowest: int, rates: SenderRates | None = None
-) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent]]:
+    tx: Tx, organization_id: UUID, *, limit: int, lowest: int, rates: SenderRates, is_on_hold: bool
+) -> tuple[Sequence[TextRow], dict[bytes, NumberConsent], Sequence[claims.DueText]]:
     """Lock and return the first due texts to numbers that no other transaction has locked, of priorities up to
-    `lowest`; the numbers are locked before the texts. Texts whose sender has reached its rate limit are left out, and
-    the search stops after a few thousand of them."""
+    `lowest`, with the consents of their numbers; the numbers are locked before the texts. Texts whose sender has
+    reached its rate limit are left out, and the search stops after a few thousand of them. It continues behind stopped
+    texts, and returns the first of these too."""
     consents: dict[bytes, NumberConsent] = {}
+    stopped: list[claims.DueText] = []
     over_rate = 0
 
     async def find(after: claims.DueText | None, count: int) -> Sequence[claims.DueText]:
         if over_rate >= PAGE_ITEMS_MAX:
             return []
-        return await claims.find_due_texts(tx, organization_id, lowest=lowest, after=after, limit=count)
+        skips_stopped = len(stopped) == SET_ASIDE_MAX
+        return await claims.find_due_texts(
+            tx,
+            organization_id,
+            lowest=lowest,
+            after=after,
+            limit=count,
+            is_on_hold=is_on_hold,
+            skips_stopped=skips_stopped,
+        )
 
     async def lock(due: Sequence[claims.DueText]) -> Sequence[TextRow]:
         nonlocal over_rate
-        allowed = [text for text in due if rates is None or rates.allows(text.phone_number, text.priority)]
-        over_rate += len(due) - len(allowed)
+        stopped.extend([text for text in due if text.is_stopped][: SET_ASIDE_MAX - len(stopped)])
+        going = [text for text in due if not text.is_stopped]
+        allowed = [text for text in going if rates.allows(text.phone_number, text.priority)]
+        over_rate += len(going) - len(allowed)
         hashes = {text.number_hash for text in allowed if text.number_hash is not None}
         locked, locked_elsewhere = await lock_available_consents(tx, organization_id, hashes)
         consents.update(locked)
         available = [text.id for text in allowed if text.number_hash not in locked_elsewhere]
         return await claims.lock_due_texts(tx, organization_id, available) if available else []
 
-    return await take_free(find, lock, limit=limit), consents
+    return await take_free(find, lock, limit=limit), consents, stopped
 
 
 def _retry_at(row: TextRow, outcome: Outcome | NotDialled, now: datetime) -> datetime | None:

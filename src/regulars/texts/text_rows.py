@@ -11,15 +11,25 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
-from regulars.kit.columns import Columns
+from regulars.kit.columns import Columns, fill
 from regulars.kit.db import Tx
 from regulars.kit.time_zones import find_zone
 from regulars.texts.model import TextRow
 
+_IS_AMONG_STOPS: Final = """
+    = ANY (ARRAY(
+        SELECT origin_id FROM stopped_origins WHERE organization_id = %(organization_id)s AND due_at IS NULL {lock}
+    ))
+"""
+# SQL: whether the id before it is that of a paused or cancelled journey or campaign.
+IS_STOPPED: Final = fill(_IS_AMONG_STOPS, lock="")
+# The same where rows are set aside for the stop: a resume comes after this transaction, and finds the rows.
+REMAINS_STOPPED: Final = fill(_IS_AMONG_STOPS, lock="FOR SHARE SKIP LOCKED")
+
 _TEXT_COLUMNS: Final = Columns(
     id=Ids, origin_kind=Labels, origin_id=Ids, step=Labels, profile_id=Ids, number_hash=Blobs, phone_number=Texts,
     body=Texts, parts=Bigints, state=Labels, reason=Labels, due_at=Timestamps, expires_at=Timestamps,
-    ended_at=Timestamps, priority=Bigints,
+    ended_at=Timestamps, priority=Bigints, document_id=Ids,
 )  # fmt: skip
 _INSERT_TEXTS: Final = _TEXT_COLUMNS.write(
     """

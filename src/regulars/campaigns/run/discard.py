@@ -7,7 +7,7 @@ from uuid import UUID
 from regulars.campaigns.run import queries
 from regulars.kit.db import Tx
 from regulars.links.origin_kind import OriginKind
-from regulars.texts.origins import delete_texts_of_steps
+from regulars.texts.stops import delete_texts_of_steps
 
 _RECIPIENTS_MAX: Final = 5_000
 

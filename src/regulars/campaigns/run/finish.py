@@ -12,11 +12,10 @@ from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey, list_totals
 from regulars.kit import failpoint
 from regulars.kit.db import Tx
-from regulars.links.origin_kind import OriginKind
 from regulars.segments.saved.uses import register_uses
 from regulars.texts.facts import MessagesChanged
 from regulars.texts.model import SkipReason
-from regulars.texts.origins import stop_origin
+from regulars.texts.stops import stop_campaign
 from regulars.work.outbox import record, withdraw_interest
 
 _CLOSED_ROWS_MAX: Final = 5_000
@@ -55,9 +54,9 @@ async def unqueue_texts(tx: Tx, organization_id: UUID, campaign_id: UUID, state:
     """
     queued = await recipient_queries.lock_queued_recipients(tx, organization_id, campaign_id)
     skip_reason = SkipReason.CANCELLED if state is CampaignState.CANCELLED else None
-    steps = await stop_origin(tx, organization_id, OriginKind.CAMPAIGN, campaign_id, skip_reason=skip_reason)
+    steps = [str(it.profile_id) for it in queued]
+    unqueued = await stop_campaign(tx, organization_id, campaign_id, steps, skip_reason=skip_reason)
     if skip_reason is None:
-        unqueued = set(steps)
         await save_outcomes(
             tx,
             organization_id,

@@ -12,7 +12,7 @@ from regulars.campaigns.run.finish import close_waiting_rows, end_campaign
 from regulars.campaigns.run.prepare import prepare_piece
 from regulars.campaigns.run.queries import DueCampaign
 from regulars.kit.db import Tx
-from regulars.texts.origins import refuse_claims
+from regulars.texts.stops import stop
 from regulars.work.queue import Due, RowQueue, Schedule, WaitLimit
 
 
@@ -64,6 +64,6 @@ class CampaignQueue(RowQueue[DueCampaign]):
         elif row.state in {CampaignState.PREPARING, CampaignState.SENDING}:
             reason = "A step failed; the log of the worker says why."
             await queries.pause_with_reason(tx, organization_id, row, resumes_to=row.state, reason=reason)
-            await refuse_claims(tx, organization_id, row.id)
+            await stop(tx, organization_id, row.id)
         else:
             await queries.set_due(tx, organization_id, row.id, None)

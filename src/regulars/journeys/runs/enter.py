@@ -137,8 +137,8 @@ async def _start_runs(
     admitted: Sequence[tuple[EntryEvent, ActivationRow, Definition]],
     snapshot: JourneySnapshot,
 ) -> None:
-    # The shared lock orders this transaction and a pause or archive of the journey: either the new state is read here,
-    # or the pause finds these runs.
+    # The shared lock orders this transaction and an archive of the journey: either the new state is read here, or the
+    # archive finds these runs. The queue sets the runs of a paused journey aside.
     journey = await journeys.lock_journey_shared(tx, organization_id, journey_id)
     if journey is None or journey.state == "archived":
         return
@@ -170,11 +170,7 @@ async def _start_runs(
             entry.recorded_at,
         )
     runs = list(new_runs.values())
-    inserted = (
-        await queries.insert_runs_if_new(tx, organization_id, runs, is_paused=journey.state == "paused")
-        if runs
-        else set()
-    )
+    inserted = await queries.insert_runs_if_new(tx, organization_id, runs) if runs else set()
     new = [run for run in runs if run.id in inserted]
     if new:
         failpoint.hit("journey.entered", tx.connection.drop_connection)

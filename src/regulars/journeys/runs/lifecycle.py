@@ -1,6 +1,6 @@
-"""Ends, pauses and continues all runs of a journey; resumes one parked run, which failed at every attempt."""
+"""Ends all runs of a journey, makes those of a resumed journey due, and resumes one parked run, which failed at every
+attempt."""
 
-from collections.abc import AsyncIterator
 from typing import Final
 from uuid import UUID
 
@@ -9,8 +9,7 @@ from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import RunRow, TraceEntry
 from regulars.journeys.runs import queries, trace
 from regulars.kit.db import Tx
-from regulars.links.origin_kind import OriginKind
-from regulars.texts.holds import cancel_texts, pause_texts, resume_texts
+from regulars.texts.stops import SET_ASIDE_MAX, cancel_texts
 
 _BATCH_ROWS: Final = 2_000
 
@@ -25,7 +24,7 @@ async def end_runs(tx: Tx, organization_id: UUID, runs: list[RunRow], *, outcome
         tx, organization_id, [TraceEntry(run.id, run.step, "ended", {"outcome": outcome}) for run in runs]
     )
     await trace.count_events(tx, organization_id, [(run, run.step or "", "ended") for run in runs])
-    await cancel_texts(tx, organization_id, OriginKind.JOURNEY, [run.id for run in runs if run.waits_for == "text"])
+    await cancel_texts(tx, organization_id, [run.id for run in runs if run.waits_for == "text"])
 
 
 async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outcome: str) -> None:
@@ -33,28 +32,22 @@ async def end_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID, *, outco
         await end_runs(tx, organization_id, runs, outcome=outcome)
 
 
-async def pause_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """Pause the runs, then their texts. In this order no text is missed: a worker that is advancing a run requests its
-    text before this transaction gets the lock on the run."""
-    await queries.pause_runs(tx, organization_id, journey_id)
-    async for step_by_run in _batch_waiting_runs(tx, organization_id, journey_id):
-        await pause_texts(tx, organization_id, OriginKind.JOURNEY, step_by_run.keys())
-
-
-async def release_all_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> None:
-    """Continue paused runs, and the texts for which runs still wait."""
-    if await queries.release_runs(tx, organization_id, journey_id):
-        tx.queues_to_wake.add(("journey_runs", organization_id))
-    async for step_by_run in _batch_waiting_runs(tx, organization_id, journey_id):
-        await resume_texts(tx, organization_id, OriginKind.JOURNEY, step_by_run)
-
-
-async def _batch_waiting_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> AsyncIterator[dict[UUID, str | None]]:
-    """Batches of the runs that wait for a text: step by run id."""
-    after = UUID(int=0)
-    while batch := await queries.list_texted_runs(tx, organization_id, journey_id, after=after, limit=_BATCH_ROWS):
-        yield dict(batch)
-        after = batch[-1][0]
+async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
+    """Make runs of a journey due that were set aside."""
+    tx.queues_to_wake.add(("journey_runs", organization_id))
+    return await tx.execute(
+        """
+        UPDATE journey_runs SET due_at = held_due_at, held_due_at = NULL
+        WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
+            SELECT id FROM journey_runs
+            WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s AND held_due_at IS NOT NULL
+            ORDER BY id
+            LIMIT %(limit)s
+            FOR UPDATE
+        ))
+        """,
+        {"organization_id": organization_id, "journey_id": journey_id, "limit": SET_ASIDE_MAX},
+    )
 
 
 async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:

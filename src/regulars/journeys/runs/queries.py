@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from regulars.journeys.model import NewJourneyRun, RunRow
 from regulars.kit.arrays import Bigints, Ids, Labels, Texts, Timestamps
 from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
+from regulars.texts.text_rows import IS_STOPPED, REMAINS_STOPPED
 
 
 async def lock_customers(
@@ -56,21 +57,17 @@ _NEW_RUNS: Final = Columns(
 )  # fmt: skip
 _INSERT_RUNS: Final = _NEW_RUNS.write(
     """
-    INSERT INTO journey_runs (organization_id, state, due_at, held_due_at, entered_at, {columns})
-    SELECT %(organization_id)s, 'active', CASE WHEN NOT %(is_paused)s THEN %(now)s::timestamptz END,
-           CASE WHEN %(is_paused)s THEN %(now)s::timestamptz END, %(now)s, it.*
-    FROM {rows}
+    INSERT INTO journey_runs (organization_id, state, due_at, entered_at, {columns})
+    SELECT %(organization_id)s, 'active', %(now)s, %(now)s, it.* FROM {rows}
     ON CONFLICT (organization_id, journey_id, fact_kind, fact_id) DO NOTHING
     RETURNING id
     """
 )
 
 
-async def insert_runs_if_new(
-    tx: Tx, organization_id: UUID, runs: Sequence[NewJourneyRun], *, is_paused: bool
-) -> set[UUID]:
-    """Insert runs and return the ids of inserted runs. Runs of a paused journey become due when it is resumed."""
-    values = {"organization_id": organization_id, "now": tx.now, "is_paused": is_paused, **_NEW_RUNS.of(runs)}
+async def insert_runs_if_new(tx: Tx, organization_id: UUID, runs: Sequence[NewJourneyRun]) -> set[UUID]:
+    """Insert runs and return the ids of inserted runs."""
+    values = {"organization_id": organization_id, "now": tx.now, **_NEW_RUNS.of(runs)}
     return set(await tx.fetch_column(_INSERT_RUNS, values))
 
 
@@ -97,33 +94,55 @@ async def set_customers_runs(
 
 _TAKE_DUE: Final = fill(
     """
-    SELECT {columns} FROM journey_runs
-    JOIN journeys ON journeys.organization_id = %(organization_id)s
-        AND journeys.id = journey_runs.journey_id AND journeys.state = 'live'
-    WHERE journey_runs.organization_id = %(organization_id)s AND journey_runs.due_at <= %(now)s
-      AND (journey_runs.due_at, journey_runs.id)
-          > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
-    ORDER BY journey_runs.due_at, journey_runs.id
+    SELECT {columns}, journey_id {is_stopped} FROM journey_runs
+    WHERE organization_id = %(organization_id)s AND due_at <= %(now)s
+      AND (due_at, id) > (COALESCE(%(after)s, '-infinity'::timestamptz), %(after_id)s::uuid)
+      AND NOT (%(skips_stopped)s AND journey_id {is_stopped})
+    ORDER BY due_at, id
     LIMIT %(limit)s
-    FOR UPDATE OF journey_runs SKIP LOCKED
+    FOR UPDATE SKIP LOCKED
     """,
-    columns=names_of(RunRow, "journey_runs"),
+    columns=names_of(RunRow),
+    is_stopped=IS_STOPPED,
 )
 
 
-async def take_due_runs(tx: Tx, organization_id: UUID, *, after: RunRow | None = None, limit: int) -> list[RunRow]:
-    """Lock and return due runs of live journeys, except those that another transaction has locked."""
-    return await tx.fetch_all(
-        RunRow,
+class DueRun(NamedTuple):
+    run: RunRow
+    # Whether its journey is paused.
+    is_stopped: bool
+
+
+async def take_due_runs(
+    tx: Tx, organization_id: UUID, *, after: DueRun | None, limit: int, skips_stopped: bool
+) -> list[DueRun]:
+    """Lock and return due runs, except those that another transaction has locked."""
+    rows = await tx.fetch(
         _TAKE_DUE,
         {
             "organization_id": organization_id,
             "now": tx.now,
-            "after": None if after is None else after.due_at,
-            "after_id": UUID(int=0) if after is None else after.id,
+            "after": None if after is None else after.run.due_at,
+            "after_id": UUID(int=0) if after is None else after.run.id,
+            "skips_stopped": skips_stopped,
             "limit": limit,
         },
     )
+    return [DueRun(RunRow(*row), is_stopped) for *row, is_stopped in rows]
+
+
+_SET_ASIDE: Final = fill(
+    """
+    UPDATE journey_runs SET held_due_at = due_at, due_at = NULL
+    WHERE organization_id = %(organization_id)s AND id = ANY (%(ids)s::uuid[]) AND journey_id {remains_stopped}
+    """,
+    remains_stopped=REMAINS_STOPPED,
+)
+
+
+async def set_aside(tx: Tx, organization_id: UUID, run_ids: Sequence[UUID]) -> None:
+    """Set runs aside that wait for the end of a pause; the caller has locked them."""
+    await tx.execute(_SET_ASIDE, {"organization_id": organization_id, "ids": list(run_ids)})
 
 
 # All transactions lock runs in the order of their ids.
@@ -225,46 +244,6 @@ async def find_runs(tx: Tx, organization_id: UUID, run_ids: Collection[UUID]) ->
         RunRow,
         "SELECT {columns} FROM journey_runs WHERE organization_id = %s AND id = ANY (%s::uuid[])",
         (organization_id, list(run_ids)),
-    )
-
-
-# Not `state = 'active'`, for which the planner may choose the index of active runs of all journeys.
-_MOVE_DUE_TIMES: Final = """
-    UPDATE journey_runs SET {target} = {source}, {source} = NULL
-    WHERE organization_id = %(organization_id)s AND id = ANY (ARRAY(
-        SELECT id FROM journey_runs
-        WHERE organization_id = %(organization_id)s AND journey_id = %(journey_id)s
-          AND state <> 'ended' AND state <> 'parked' AND {source} IS NOT NULL
-        ORDER BY id
-        FOR UPDATE
-    ))
-    """
-_PAUSE: Final = fill(_MOVE_DUE_TIMES, source="due_at", target="held_due_at")
-_RELEASE: Final = fill(_MOVE_DUE_TIMES, source="held_due_at", target="due_at")
-
-
-async def pause_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
-    """Move the due times of a paused journey's runs to `held_due_at`, so that no run becomes due."""
-    return await tx.execute(_PAUSE, {"organization_id": organization_id, "journey_id": journey_id})
-
-
-async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
-    """Move the due times back from `held_due_at`."""
-    return await tx.execute(_RELEASE, {"organization_id": organization_id, "journey_id": journey_id})
-
-
-async def list_texted_runs(
-    tx: Tx, organization_id: UUID, journey_id: UUID, *, after: UUID, limit: int
-) -> list[tuple[UUID, str | None]]:
-    """Runs that wait for a text, in the order of their ids, with their steps."""
-    return await tx.fetch(
-        """
-        SELECT id, step FROM journey_runs
-        WHERE organization_id = %s AND journey_id = %s AND state <> 'ended' AND waits_for = 'text' AND id > %s
-        ORDER BY id
-        LIMIT %s
-        """,
-        (organization_id, journey_id, after, limit),
     )
 
 

@@ -25,10 +25,10 @@ from regulars.links.origin_kind import OriginKind
 from regulars.profiles.find import try_lock_profiles
 from regulars.profiles.model import AttributeChanges, Profile
 from regulars.profiles.write import set_attributes
-from regulars.texts.holds import cancel_texts
 from regulars.texts.model import SkipReason
 from regulars.texts.request import TextOrder, request_texts
 from regulars.texts.settings.store import Texting, load_texting
+from regulars.texts.stops import SET_ASIDE_MAX, cancel_texts, lock_claims_shared
 from regulars.work.queue import Due, RowQueue, Schedule, WaitLimit, take_free
 
 
@@ -53,15 +53,27 @@ class RunQueue(RowQueue[RunRow]):
         return is_more
 
     async def take(self, tx: Tx, organization_id: UUID, *, limit: int) -> Sequence[RunRow]:
-        """Lock due runs, except those that another transaction has locked, or whose profile it has locked."""
+        """Lock due runs, except those that another transaction has locked, or whose profile it has locked. Runs of a
+        paused journey are set aside, a few thousand at a time; the search goes on behind them."""
+        await lock_claims_shared(tx, organization_id)
+        stopped: list[UUID] = []
 
-        async def find(after: RunRow | None, page_limit: int) -> Sequence[RunRow]:
-            return await queries.take_due_runs(tx, organization_id, after=after, limit=page_limit)
+        async def find(after: queries.DueRun | None, page_limit: int) -> Sequence[queries.DueRun]:
+            skips_stopped = len(stopped) >= SET_ASIDE_MAX
+            return await queries.take_due_runs(
+                tx, organization_id, after=after, limit=page_limit, skips_stopped=skips_stopped
+            )
 
-        async def lock(rows: Sequence[RunRow]) -> Sequence[RunRow]:
-            return await _without_locked_profiles(tx, organization_id, rows)
+        async def lock(due: Sequence[queries.DueRun]) -> Sequence[RunRow]:
+            stopped.extend(it.run.id for it in due if it.is_stopped)
+            return await _without_locked_profiles(tx, organization_id, [it.run for it in due if not it.is_stopped])
 
-        return await take_free(find, lock, limit=limit)
+        taken = await take_free(find, lock, limit=limit)
+        if stopped:
+            await queries.set_aside(tx, organization_id, stopped[:SET_ASIDE_MAX])
+            # More of them may be due: wake this queue again after the commit.
+            tx.queues_to_wake.add((self.name, organization_id))
+        return taken
 
     async def act(self, tx: Tx, organization_id: UUID, rows: Sequence[RunRow]) -> None:
         """Advance the runs. `take` has locked them, and the profiles of runs that may set an attribute."""
@@ -249,7 +261,7 @@ class _Batch:
         if self.trace:
             await trace.insert_trace(tx, organization_id, self.trace)
         await trace.count_events(tx, organization_id, self.counts)
-        await cancel_texts(tx, organization_id, OriginKind.JOURNEY, self.ended_with_text)
+        await cancel_texts(tx, organization_id, self.ended_with_text)
 
     async def _skip_held_out(self) -> list[TextOrder]:
         """The requested texts, with a skip reason for customers in the global holdout; their runs continue."""

@@ -14,7 +14,7 @@ from regulars.kit.ids import TEXT, new_uuid
 from regulars.kit.public_address import PublicAddress
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.links.origin_kind import OriginKind
-from regulars.texts import holds
+from regulars.texts import stops
 from regulars.texts.errors import SettingRefused
 from regulars.texts.pages.message_view import MESSAGES, check_field, load_texting_of
 from regulars.texts.pages.plain_text import QUEUED, read_plain_text
@@ -143,7 +143,7 @@ class SettingsPages:
         form.check()
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit, is_to_change=True)
-            await holds.hold(tx, visit.organization_id, texting, reason=reason)
+            await stops.hold(tx, visit.organization_id, texting, reason=reason)
             await _record(tx, visit, "texts.hold", after={"reason": reason})
         return redirect(visit, visit.url(PATH), done="All texts paused. Nothing is sent until you release them.")
 
@@ -158,7 +158,7 @@ class SettingsPages:
         form.check()
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit, is_to_change=True)
-            await holds.release(tx, visit.organization_id, texting)
+            await stops.release(tx, visit.organization_id, texting)
             before = {"reason": texting.held_reason}
             await _record(tx, visit, "texts.release", before=before, after={"reason": reason})
         return redirect(visit, visit.url(PATH), done="All texts released. Those that have not expired are sent now.")

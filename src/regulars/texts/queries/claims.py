@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.kit.arrays import Bigints, Blobs, Ids, Labels, Texts, Timestamps, Uuids
-from regulars.kit.columns import Columns, names_of
+from regulars.kit.columns import Columns, fill, names_of
 from regulars.kit.db import Tx
 from regulars.texts.model import KEYWORD_MEANINGS, TextRow
+from regulars.texts.text_rows import IS_STOPPED
 
 _COLUMNS: Final = names_of(TextRow, "texts")
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,10 +26,44 @@ class DueText(NamedTuple):
     due_at: datetime
     priority: int
     phone_number: str | None
+    # Whether the text has to wait for the end of a pause or a hold; an expired text does not.
+    is_stopped: bool
+
+
+_FIND_DUE: Final = fill(
+    """
+    SELECT {columns}
+    FROM unnest(ARRAY[0, 1, 2]::smallint[]) AS level (number)
+    CROSS JOIN LATERAL (
+        SELECT id, number_hash, due_at, priority, phone_number, {is_stopped} AS is_stopped FROM texts
+        WHERE organization_id = %(organization_id)s AND due_at IS NOT NULL
+          AND (priority, due_at, id) > (
+              level.number,
+              CASE WHEN level.number = %(after_priority)s THEN %(after)s::timestamptz ELSE '-infinity' END,
+              %(after_id)s::uuid
+          )
+          AND (priority, due_at) <= (level.number, %(now)s::timestamptz)
+          AND NOT (%(skips_stopped)s AND {is_stopped})
+        ORDER BY priority, due_at, id
+        LIMIT %(limit)s
+    ) AS found
+    WHERE level.number BETWEEN %(after_priority)s::smallint AND %(lowest)s::smallint
+    LIMIT %(limit)s
+    """,
+    is_stopped="(state = 'queued' AND expires_at > %(now)s"
+    " AND (%(is_on_hold)s OR COALESCE(document_id, origin_id)" + IS_STOPPED + "))",
+)
 
 
 async def find_due_texts(
-    tx: Tx, organization_id: UUID, *, lowest: int, after: DueText | None, limit: int
+    tx: Tx,
+    organization_id: UUID,
+    *,
+    lowest: int,
+    after: DueText | None,
+    limit: int,
+    is_on_hold: bool = False,
+    skips_stopped: bool = False,
 ) -> list[DueText]:
     """Due texts with their phone numbers, most urgent first; `lowest` is the least urgent priority (the highest number)
     to find. The texts are not locked, because the caller must lock the numbers first.
@@ -39,24 +74,7 @@ async def find_due_texts(
     """
     return await tx.fetch_all(
         DueText,
-        """
-        SELECT found.id, found.number_hash, found.due_at, found.priority, found.phone_number
-        FROM unnest(ARRAY[0, 1, 2]::smallint[]) AS level (priority)
-        CROSS JOIN LATERAL (
-            SELECT {columns} FROM texts
-            WHERE organization_id = %(organization_id)s AND due_at IS NOT NULL
-              AND (priority, due_at, id) > (
-                  level.priority,
-                  CASE WHEN level.priority = %(after_priority)s THEN %(after)s::timestamptz ELSE '-infinity' END,
-                  %(after_id)s::uuid
-              )
-              AND (priority, due_at) <= (level.priority, %(now)s::timestamptz)
-            ORDER BY priority, due_at, id
-            LIMIT %(limit)s
-        ) AS found
-        WHERE level.priority BETWEEN %(after_priority)s::smallint AND %(lowest)s::smallint
-        LIMIT %(limit)s
-        """,
+        _FIND_DUE,
         {
             "organization_id": organization_id,
             "now": tx.now,
@@ -65,6 +83,8 @@ async def find_due_texts(
             "after_id": UUID(int=0) if after is None else after.id,
             "after_priority": 0 if after is None else after.priority,
             "limit": limit,
+            "is_on_hold": is_on_hold,
+            "skips_stopped": skips_stopped,
         },
     )
 
@@ -190,8 +210,7 @@ _POSTPONEMENTS: Final = Columns(id=Ids, due_at=Timestamps, attempt=Bigints, trie
 _POSTPONE: Final = _POSTPONEMENTS.write(
     """
     UPDATE texts
-    SET state = 'queued', owner = NULL, claimed_at = NULL, tries = texts.tries + it.tries,
-        due_at = CASE WHEN NOT texts.is_paused THEN it.due_at END,
+    SET state = 'queued', owner = NULL, claimed_at = NULL, tries = texts.tries + it.tries, due_at = it.due_at,
         provider = CASE WHEN it.attempt > 0 THEN texts.provider END
     FROM {rows}
     WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
@@ -203,9 +222,8 @@ _POSTPONE: Final = _POSTPONEMENTS.write(
 async def postpone_texts(
     tx: Tx, organization_id: UUID, postponed: Sequence[Postponement], *, owner: UUID | None = None
 ) -> None:
-    """Queue unsent texts again. With an owner, only texts that this owner still claims. A text that was paused
-    meanwhile is not due until it is resumed. Only a text that was claimed has a provider, so a short wait for its next
-    try differs from a wait for the opening hour."""
+    """Queue unsent texts again. With an owner, only texts that this owner still claims. Only a text that was claimed
+    has a provider, so a short wait for its next try differs from a wait for the opening hour."""
     await tx.execute(_POSTPONE, {"organization_id": organization_id, "owner": owner, **_POSTPONEMENTS.of(postponed)})
 
 
@@ -245,7 +263,7 @@ _END_TEXTS: Final = _ENDED_COLUMNS.write(
     """
     UPDATE texts
     SET state = it.state, reason = it.reason, provider_id = COALESCE(it.provider_id, texts.provider_id),
-        due_at = NULL, owner = NULL, ended_at = %(now)s, tries = texts.tries + it.tries
+        due_at = NULL, held_by = NULL, owner = NULL, ended_at = %(now)s, tries = texts.tries + it.tries
     FROM {rows}
     WHERE texts.organization_id = %(organization_id)s AND texts.id = it.id
       AND (%(owner)s::uuid IS NULL OR (texts.owner = %(owner)s AND texts.attempts = it.attempt))

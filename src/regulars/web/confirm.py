@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from regulars.web.errors import NotConfirmed
 from regulars.web.form import FormState
-from regulars.web.render import redirect, render
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import SessionStore, Visit, safe_next
 
@@ -19,7 +19,6 @@ FIELD: Final = "password_again"
 # A hidden field with the user's email address, for password managers.
 OWNER_FIELD: Final = "password_again_of"
 _PASSWORD_FIELDS: Final = frozenset({FIELD, OWNER_FIELD})
-TOO_MANY_REQUESTS: Final = 429
 
 
 async def confirm(visit: Visit, page: Page, sessions: SessionStore) -> tuple[Visit, Response | None]:
@@ -76,15 +75,13 @@ def _ask_for_password(visit: Visit, page: Page, refusal: NotConfirmed | None = N
 def _password_page(
     visit: Visit, refusal: NotConfirmed | None, *, action: str, hidden_fields: list[tuple[str, str]], back: str
 ) -> Response:
-    form, status = FormState(visit.form), 200
+    form = FormState(visit.form)
     if refusal is not None:
-        form.refuse(FIELD, str(refusal))
-        status = TOO_MANY_REQUESTS if refusal.wait_s else 400
-    response = render(
+        form.refusal(FIELD, refusal)
+    return render_form(
         visit,
         "web/confirm.html",
-        status=status,
-        form=form,
+        form,
         action=action,
         hidden_fields=hidden_fields,
         back=back,
@@ -92,6 +89,3 @@ def _password_page(
         owner_field=OWNER_FIELD,
         is_page=action == PATH,
     )
-    if refusal is not None and refusal.wait_s:
-        response.headers["Retry-After"] = str(refusal.wait_s)
-    return response

@@ -39,6 +39,8 @@ class FormState:
         self.again = again
         # The error of each field, in the order of the fields.
         self.errors: dict[str, str] = {}
+        # How long the user must wait, after too many attempts.
+        self.wait_s = 0
         self.conflict: EditConflict | None = None
 
     @property
@@ -58,9 +60,11 @@ class FormState:
         """Record an error of a field; only the first one is shown."""
         self.errors.setdefault(name, sentence)
 
-    def refusal(self, name: str, sentence: object) -> "FormRefused":
-        """The exception that shows the form again with this error."""
-        self.refuse(name, str(sentence))
+    def refusal(self, name: str, error: object) -> "FormRefused":
+        """The exception that shows the form again with this error: a sentence, or an exception whose text is one and
+        which may have a time to wait (`wait_s`)."""
+        self.refuse(name, str(error))
+        self.wait_s = getattr(error, "wait_s", 0)
         return FormRefused(self)
 
     @contextmanager

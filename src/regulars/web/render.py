@@ -25,6 +25,7 @@ PACKAGE: Final = Path(__file__).parent.parent
 SECRET_STATE: Final = "regulars_secret"  # noqa: S105  # the name of a field of the request's state
 NAVIGATION_STATE: Final = "regulars_navigation"
 WAITING_STATE: Final = "regulars_waiting"
+TOO_MANY_REQUESTS: Final = 429
 PUBLIC_HEADERS: Final = {**SECURITY_HEADERS, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
 
 
@@ -44,8 +45,12 @@ def render_part(visit: Visit, template: str, **values: Any) -> Markup:
 
 
 def render_form(visit: Visit, template: str, form: FormState, **values: Any) -> Response:
-    """Show a form, with status 400 if it has errors."""
-    return render(visit, template, status=400 if form.is_refused else 200, form=form, **values)
+    """Show a form, with status 400 if it has errors, and 429 if the user must wait."""
+    status = (TOO_MANY_REQUESTS if form.wait_s else 400) if form.is_refused else 200
+    response = render(visit, template, status=status, form=form, **values)
+    if form.wait_s:
+        response.headers["Retry-After"] = str(form.wait_s)
+    return response
 
 
 def redirect(visit: Visit, url: str, *, done: str | None = None, show_once: str | None = None) -> Response:

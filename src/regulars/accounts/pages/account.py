@@ -13,7 +13,6 @@ from regulars.accounts.errors import FactorIsOn, TooManyAttempts, WrongCode
 from regulars.accounts.model import NAME_CHARACTERS_MAX
 from regulars.accounts.pages.sign_in_responses import (
     ACCOUNT_PATH,
-    TOO_MANY_REQUESTS,
     read_new_password,
     redirect_signed_out,
 )
@@ -24,7 +23,7 @@ from regulars.kit import ids
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.form import FormState
 from regulars.web.format import LOCALES
-from regulars.web.render import redirect, render
+from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import Visit
 
@@ -69,11 +68,10 @@ class AccountPages:
         return redirect(visit, ACCOUNT_PATH, done="Your account is saved.")
 
     async def change_password(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
-        status = await self._check_password(visit, form)
+        form = FormState(visit.form, again=_show_refused_password)
+        await self._check_password(visit, form)
         password = read_new_password(form, email=visit.user.email)
-        if form.is_refused:
-            return await _render_account(visit, password_form=form, status=status)
+        form.check()
         password_hash = await self._passwords.hash(password)
         async with visit.database.transaction() as tx:
             ended = await users.change_password(
@@ -81,12 +79,9 @@ class AccountPages:
             )
         return redirect(visit, ACCOUNT_PATH, done=f"Your password is changed; {ended} other sessions were signed out.")
 
-    async def show_factor(self, visit: Visit) -> Response:
-        return await self._render_factor(visit, FormState(), status=200)
-
     async def enable_factor(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
-        form.again = partial(self._render_factor, status=await self._check_password(visit, form))
+        form = FormState(visit.form, again=self.show_factor)
+        await self._check_password(visit, form)
         form.check()
         secret = form.value("secret")
         try:
@@ -103,7 +98,7 @@ class AccountPages:
     async def _disable_or_renew(self, visit: Visit, *, turns_off: bool) -> Response:
         """Check password and code together, as one attempt: the password alone is not enough to create new recovery
         codes or to turn the second factor off."""
-        form, user, by = FormState(visit.form, again=self._render_factor), visit.user, actor_of(visit)
+        form, user, by = FormState(visit.form, again=self.show_factor), visit.user, actor_of(visit)
         try:
             check = await check_password(visit, self._passwords, email=user.email, password=form.value("current"))
             if check.matched is None:
@@ -116,41 +111,37 @@ class AccountPages:
                     return redirect(visit, FACTOR_PATH, done="The second factor is off.")
                 codes = await users.renew_recovery_codes(tx, by, user.id)
         except TooManyAttempts as refusal:
-            form.refuse("current", str(refusal))
-            return await self._render_factor(visit, form, status=TOO_MANY_REQUESTS)
+            raise form.refusal("current", refusal) from None
         except WrongCode as refusal:
             await record_failure(visit.database, user.email, visit.client_address)
             raise form.refusal("code", refusal) from None
         return redirect(visit, FACTOR_PATH, done="The old recovery codes no longer work.", show_once=" ".join(codes))
 
-    async def _render_factor(self, visit: Visit, form: FormState, *, status: int = 400) -> Response:
+    async def show_factor(self, visit: Visit, form: FormState | None = None) -> Response:
+        form = form or FormState()
         async with visit.database.reading() as tx:
             is_on = await second_factor.is_enabled(tx, visit.user.id)
             codes_left = await second_factor.count_recovery_codes(tx, visit.user.id)
         # A refused form shows its secret again, so that the user need not scan another QR code.
         secret = form.value("secret") if _is_secret(form.value("secret")) else None
         setup = None if is_on else second_factor.new_setup(visit.user.email, secret)
-        return render(
+        return render_form(
             visit,
             "accounts/second_factor.html",
-            status=status,
-            form=form,
+            form,
             is_on=is_on,
             codes_left=codes_left,
             setup=setup,
             picture=Markup(setup.qr_svg) if setup else "",  # noqa: S704  # one <svg> path, made from our own text
         )
 
-    async def _check_password(self, visit: Visit, form: FormState) -> int:
-        """Refuse the field `current`, the password, if it is wrong; return the HTTP status of the refused form."""
+    async def _check_password(self, visit: Visit, form: FormState) -> None:
+        """Refuse the field `current`, the password, if it is wrong."""
         try:
-            is_right = await confirm_password(visit, self._passwords, form.value("current"))
+            if not await confirm_password(visit, self._passwords, form.value("current")):
+                form.refuse("current", WRONG_PASSWORD)
         except TooManyAttempts as refusal:
-            form.refuse("current", str(refusal))
-            return TOO_MANY_REQUESTS
-        if not is_right:
-            form.refuse("current", WRONG_PASSWORD)
-        return 400
+            form.refusal("current", refusal)
 
 
 async def show_sessions(visit: Visit) -> Response:
@@ -175,18 +166,23 @@ async def sign_out_everywhere(visit: Visit) -> Response:
     return redirect_signed_out(visit)
 
 
+async def _show_refused_password(visit: Visit, form: FormState) -> Response:
+    return await _render_account(visit, password_form=form)
+
+
 async def _render_account(
-    visit: Visit, form: FormState | None = None, *, password_form: FormState | None = None, status: int = 400
+    visit: Visit, form: FormState | None = None, *, password_form: FormState | None = None
 ) -> Response:
     """Show the account, with one of its two forms if that was refused."""
+    refused = form or password_form or FormState()
     async with visit.database.reading() as tx:
         account = await users.find_account(tx, visit.user.id)
     locales = [("", "Use the organization's setting"), *LOCALES.items()]
-    return render(
+    return render_form(
         visit,
         "accounts/account.html",
-        status=status if form or password_form else 200,
-        form=form or FormState({"name": visit.user.name, "locale": visit.user.locale or ""}),
+        refused,
+        details_form=form or FormState({"name": visit.user.name, "locale": visit.user.locale or ""}),
         password_form=password_form or FormState(),
         account=account,
         locales=locales,

@@ -20,7 +20,6 @@ from regulars.accounts.pages.sign_in_responses import (
     begin_session,
     read_new_password,
     redirect_signed_in,
-    refuse_too_many,
 )
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import check_password, record_sign_in, uncounted_on_error
@@ -93,15 +92,13 @@ class OneTimeLinkPages:
 
     async def _accept_as_existing(self, visit: Visit, form: FormState, link: Link, account: Account) -> Response:
         """Accept an invitation with an existing account. It needs the password: neither link nor session is enough."""
-        template, address = TEMPLATES[link.purpose], visit.client_address
         if visit.visitor is not None and visit.visitor.id != account.id:
             return await _render(visit, form, link=link, account=account)
-        try:
+        with form.refusing("current", TooManyAttempts):
             check = await check_password(visit, self._passwords, email=account.email, password=form.value("current"))
-        except TooManyAttempts as refusal:
-            return refuse_too_many(visit, template, form, "current", refusal, link=link, account=account)
         if check.matched is None:
             raise form.refusal("current", "Wrong password.")
+        address = visit.client_address
         async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             await link_use.accept_as_existing(
                 tx, visit.references[0], account.id, password_hash=check.matched.password_hash, address=address

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -19,7 +20,6 @@ from regulars.accounts.pages.sign_in_responses import (
     begin_session,
     redirect_signed_in,
     redirect_signed_out,
-    refuse_too_many,
 )
 from regulars.accounts.passwords import Passwords
 from regulars.accounts.sign_in import (
@@ -32,7 +32,7 @@ from regulars.accounts.sign_in import (
     uncounted_on_error,
 )
 from regulars.kit.vault import AnyVault, VaultError
-from regulars.web.form import FormState
+from regulars.web.form import FormRefused, FormState
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Audience, Form, Harm, Page
 from regulars.web.visit import Visit, safe_next
@@ -73,29 +73,27 @@ class SignInPages:
         next_ = safe_next(visit.query.get("next"), otherwise="")
         if visit.visitor is not None:
             return redirect(visit, next_ or ORGANIZATIONS_PATH)
-        return render(visit, FORM, form=FormState({"next": next_}))
+        return await _show_form(visit, FormState({"next": next_}))
 
     async def sign_in(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=_show_form)
         email = read_email(form.text("email", characters_max=EMAIL_CHARACTERS_MAX))
         if email is None:
             form.refuse("email", "Write the address as name@example.com.")
         if not form.value("password"):
             form.refuse("password", "Fill this in.")
         if form.is_refused or email is None:
-            return render_form(visit, FORM, form)
+            raise FormRefused(form)
         address = visit.client_address
-        try:
+        with form.refusing("password", TooManyAttempts):
             check = await check_password(visit, self._passwords, email=email, password=form.value("password"))
-        except TooManyAttempts as refusal:
-            return refuse_too_many(visit, FORM, form, "password", refusal)
         if check.matched is None:
-            return _refuse_wrong_password(visit, form, check.attempt)
+            return await _refuse_wrong_password(visit, form, check.attempt)
         user_id, digest = check.matched.user_id, digest_of(check.matched)
         is_remembered, next_ = form.is_checked("keep"), safe_next(form.value("next"), otherwise=ORGANIZATIONS_PATH)
         async with uncounted_on_error(visit.database, check.attempt), visit.database.transaction() as tx:
             if not await lock_checked_password(tx, email, digest):
-                return _refuse_wrong_password(visit, form, check.attempt)
+                return await _refuse_wrong_password(visit, form, check.attempt)
             if await second_factor.is_enabled(tx, user_id):
                 await attempts.uncount(tx, check.attempt)
                 pending = _PendingSignIn(user_id, email, digest, is_remembered, next_, visit.now + CODE_WAIT)
@@ -106,15 +104,13 @@ class SignInPages:
         return redirect_signed_in(visit, token, next_, is_remembered=is_remembered)
 
     async def submit_code(self, visit: Visit) -> Response:
-        form = FormState(visit.form)
+        form = FormState(visit.form, again=partial(_show_form, template=CODE_FORM))
         pending = self._open(visit, form.value("half"))
         if pending is None or visit.now > pending.until:
             return redirect(visit, SIGN_IN_PATH, done="Your sign-in has expired after five minutes: sign in again.")
         address = visit.client_address
-        try:
+        with form.refusing("code", TooManyAttempts):
             attempt = await begin_attempt(visit.database, pending.email, address)
-        except TooManyAttempts as refusal:
-            return refuse_too_many(visit, CODE_FORM, form, "code", refusal)
         try:
             async with uncounted_on_error(visit.database, attempt), visit.database.transaction() as tx:
                 if not await lock_checked_password(tx, pending.email, pending.password_digest):
@@ -126,8 +122,7 @@ class SignInPages:
                 token = await begin_session(tx, visit, pending.user_id, is_remembered=pending.is_remembered)
         except WrongCode as refusal:
             await record_failure(visit.database, pending.email, address)
-            form.refuse("code", f"{refusal} {_describe_attempts_left(visit, attempt)}")
-            return render_form(visit, CODE_FORM, form)
+            raise form.refusal("code", f"{refusal} {_describe_attempts_left(visit, attempt)}") from None
         return redirect_signed_in(
             visit, token, safe_next(pending.next, otherwise=ORGANIZATIONS_PATH), is_remembered=pending.is_remembered
         )
@@ -161,9 +156,13 @@ async def show_organizations(visit: Visit) -> Response:
     return render(visit, "accounts/organizations.html", memberships=memberships)
 
 
-def _refuse_wrong_password(visit: Visit, form: FormState, attempt: attempts.Attempt) -> Response:
+async def _show_form(visit: Visit, form: FormState, *, template: str = FORM) -> Response:
+    return render_form(visit, template, form)
+
+
+async def _refuse_wrong_password(visit: Visit, form: FormState, attempt: attempts.Attempt) -> Response:
     form.refuse("password", f"The address or the password is wrong. {_describe_attempts_left(visit, attempt)}")
-    return render_form(visit, FORM, form)
+    return await _show_form(visit, form)
 
 
 def _describe_attempts_left(visit: Visit, attempt: attempts.Attempt) -> str:

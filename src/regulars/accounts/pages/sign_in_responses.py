@@ -1,24 +1,21 @@
-"""Helpers of the pages that sign in or set a password: start a session, set its cookie, refuse too many attempts."""
+"""Helpers of the pages that sign in or set a password: start a session, set its cookie, read a new password."""
 
-from typing import Any
 from uuid import UUID
 
 from starlette.responses import Response
 
 from regulars.accounts import sessions
-from regulars.accounts.errors import TooManyAttempts
 from regulars.accounts.model import SESSION_AGE_MAX
 from regulars.accounts.passwords import find_weakness
 from regulars.kit.db import Tx
 from regulars.web import cookies
 from regulars.web.form import FormState
-from regulars.web.render import redirect, render
+from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
 ORGANIZATIONS_PATH = "/organizations"
 ACCOUNT_PATH = "/account"
 SIGN_IN_PATH = "/sign-in"
-TOO_MANY_REQUESTS = 429
 
 
 async def begin_session(tx: Tx, visit: Visit, user_id: UUID, *, is_remembered: bool = False) -> str:
@@ -58,13 +55,3 @@ def read_new_password(form: FormState, *, email: str) -> str:
     elif form.value("repeated") != password:
         form.refuse("repeated", "The passwords do not match.")
     return password
-
-
-def refuse_too_many(
-    visit: Visit, template: str, form: FormState, field: str, refusal: TooManyAttempts, **values: Any
-) -> Response:
-    """Show the form again, with the time to wait after too many attempts."""
-    form.refuse(field, str(refusal))
-    response = render(visit, template, status=TOO_MANY_REQUESTS, form=form, **values)
-    response.headers["Retry-After"] = str(refusal.wait_s)
-    return response

@@ -171,6 +171,29 @@ _FILTERS: Final = {
 }
 
 
+_LIST_NEWEST: Final = """
+SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at,
+       CASE WHEN s.status = 'UNSUBSCRIBED' THEN s.latest_opt_out_at END, s.terms_version IS NOT NULL,
+       p.id, p.external_id, p.first_name, p.last_name
+FROM (
+    SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at, s.latest_opt_out_at,
+           s.terms_version, s.source_text, s.profile_id
+    FROM subscriptions AS s
+    WHERE s.organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
+    ORDER BY {ordered}
+    LIMIT %(scan_limit)s
+) AS s
+LEFT JOIN LATERAL (
+    SELECT id, external_id, first_name, last_name FROM profiles
+    WHERE organization_id = %(organization_id)s AND id = s.profile_id
+    LIMIT 1
+) AS p ON true
+WHERE true {and_filters}
+ORDER BY {ordered}
+LIMIT %(limit)s
+"""
+
+
 async def list_newest(
     tx: Tx,
     organization_id: UUID,
@@ -188,27 +211,7 @@ async def list_newest(
     is_erased = None if status is None or status == Status.SUBSCRIBED else status == DO_NOT_CONTACT
     return await _NEWEST_FIRST.fetch(
         tx,
-        """
-        SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at,
-               CASE WHEN s.status = 'UNSUBSCRIBED' THEN s.latest_opt_out_at END, s.terms_version IS NOT NULL,
-               p.id, p.external_id, p.first_name, p.last_name
-        FROM (
-            SELECT s.id, s.phone_number, s.status, s.consent_source, s.consented_at, s.latest_opt_out_at,
-                   s.terms_version, s.source_text, s.profile_id
-            FROM subscriptions AS s
-            WHERE s.organization_id = %(organization_id)s {and_indexed_filters} {and_after_position}
-            ORDER BY {ordered}
-            LIMIT %(scan_limit)s
-        ) AS s
-        LEFT JOIN LATERAL (
-            SELECT id, external_id, first_name, last_name FROM profiles
-            WHERE organization_id = %(organization_id)s AND id = s.profile_id
-            LIMIT 1
-        ) AS p ON true
-        WHERE true {and_filters}
-        ORDER BY {ordered}
-        LIMIT %(limit)s
-        """,
+        _LIST_NEWEST,
         page,
         {
             "organization_id": organization_id,

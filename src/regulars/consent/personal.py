@@ -25,6 +25,10 @@ EXPORTED_NUMBERS_MAX: Final = 200
 PAGE_ENTRIES: Final = 1_000
 # Why the hashes of the ledger are not personal data.
 _COMMITTED: Final = "a hash over a commitment whose salt is deleted with the content"
+_DELETE_PAYLOADS: Final = """
+DELETE FROM consent_payloads
+WHERE organization_id = %s AND (subscription_id = ANY (%s::uuid[]) OR profile_id = ANY (%s::uuid[]))
+"""
 
 
 async def erase_consent(
@@ -59,13 +63,7 @@ async def erase_consent(
         ledger.append(number_hash, event, EventDetails(origin=EventOrigin()))
     erased = [ledger.subscription_id(number_hash) for number_hash in numbers_to_erase]
     # Deleted before `write`, which adds the payloads of this erasure: these have no personal data and stay.
-    await tx.execute(
-        """
-        DELETE FROM consent_payloads
-        WHERE organization_id = %s AND (subscription_id = ANY (%s::uuid[]) OR profile_id = ANY (%s::uuid[]))
-        """,
-        (organization_id, erased, list(numbers)),
-    )
+    await tx.execute(_DELETE_PAYLOADS, (organization_id, erased, list(numbers)))
     await ledger.write()
     await erase_waiting_changes(tx, organization_id, profile_ids=numbers, subscription_ids=erased)
     return erased

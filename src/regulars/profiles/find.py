@@ -13,6 +13,8 @@ from regulars.profiles.model import Profile, ProfileRef
 
 # Smaller than every UUIDv7: a list without a cursor begins after this id.
 _BEFORE_ALL: Final = UUID(int=0)
+# The index has the first 64 characters.
+_OF_NUMBER: Final = "left(phone_number, 64) = left(%(phone_number)s::text, 64) AND phone_number = %(phone_number)s"
 _LIST: Final = "SELECT {columns} FROM profiles WHERE organization_id = %(organization_id)s AND "
 
 
@@ -105,31 +107,28 @@ async def list_profiles(
     if external_id is not None:
         conditions.append("external_id = %(external_id)s")
     if phone_number is not None:
-        conditions.append(
-            "left(phone_number, 64) = left(%(phone_number)s::text, 64) AND phone_number = %(phone_number)s"
-        )
+        conditions.append(_OF_NUMBER)
     order: LiteralString = " ORDER BY id LIMIT %(limit)s"
     if since is None:
         conditions.append("id > %(after)s")
     else:
         # All changes before the horizon are committed; a later change may still be invisible.
-        conditions.append("(updated_at, id) > (%(moment)s, %(after)s) AND updated_at < %(horizon)s")
+        conditions.append("(updated_at, id) > (%(time)s, %(id)s) AND updated_at < %(horizon)s")
         order = " ORDER BY updated_at, id LIMIT %(limit)s"
-    where: LiteralString = " AND ".join(conditions)
+    statement: LiteralString = _LIST + " AND ".join(conditions) + order
     values = {
+        **({} if since is None else since._asdict()),
         "organization_id": organization_id,
-        "after": (after or _BEFORE_ALL) if since is None else since.id,
-        "moment": None if since is None else since.time,
-        "horizon": None if since is None else since.horizon,
+        "after": after or _BEFORE_ALL,
         "external_id": external_id,
         "phone_number": phone_number,
         "limit": limit,
     }
     if external_id is not None or phone_number is not None:
         # Few profiles, which are sorted.
-        return await tx.fetch_all(Profile, _LIST + where + order, values)
+        return await tx.fetch_all(Profile, statement, values)
     async with reading_in_index_order(tx, is_whole=True):
-        return await tx.fetch_all(Profile, _LIST + where + order, values)
+        return await tx.fetch_all(Profile, statement, values)
 
 
 async def find_values_in_use(tx: Tx, organization_id: UUID, values: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from regulars.conditions.erased_values import erase_values
 from regulars.inbox.retention import erase_from_facts
 from regulars.journeys.model import RunRow, TraceRow
-from regulars.journeys.retention import erase_runs, erase_values
+from regulars.journeys.retention import DEFINITIONS, erase_runs
 from regulars.journeys.runs.lists import list_runs_of_person, name_journeys
 from regulars.journeys.runs.trace import list_trace
 from regulars.kit.clock import format_timestamp
@@ -21,7 +22,7 @@ _STEP: Final = "the id of a step"
 
 async def _erase(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
     await _erase_runs(tx, organization_id, people)
-    await erase_values(tx, organization_id, people)
+    await erase_values(tx, organization_id, people, DEFINITIONS)
 
 
 async def _erase_runs(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:

@@ -7,35 +7,47 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from regulars.conditions.erased_values import DefinitionTable
 from regulars.experiments.journey_holdouts import delete_holdout_passes_of
 from regulars.journeys.runs.trace import add_totals
-from regulars.kit.columns import fill
 from regulars.kit.db import Tx
-from regulars.segments.saved.erased_values import CONTAINS_VALUE, find_erased, quote, without_values
-from regulars.work.personal import ErasedPeople
 
 # 13 months.
 RETENTION: Final = timedelta(days=396)
-_FIND_VERSIONS: Final = fill(
-    """
-    SELECT journey_id, version, definition::text FROM journey_versions
-    WHERE organization_id = %(organization_id)s AND {contains_value}
-    ORDER BY journey_id, version
-    """,
-    contains_value=CONTAINS_VALUE,
-)
-_FIND_DRAFTS: Final = fill(
-    """
-    SELECT journey_id, definition::text FROM journey_drafts
-    WHERE organization_id = %(organization_id)s AND {contains_value}
-    ORDER BY journey_id
-    FOR UPDATE
-    """,
-    contains_value=CONTAINS_VALUE,
-)
-_DELETE_BACKTESTS: Final = fill(
-    "DELETE FROM journey_backtests WHERE organization_id = %(organization_id)s AND {contains_value}",
-    contains_value=CONTAINS_VALUE,
+DEFINITIONS: Final = (
+    DefinitionTable(
+        """
+        SELECT definition::text, journey_id, version FROM journey_versions
+        WHERE organization_id = %(organization_id)s AND {contains_value}
+        ORDER BY journey_id, version
+        """,
+        """
+        UPDATE journey_versions SET definition = %s::json
+        WHERE organization_id = %s AND journey_id = %s AND version = %s
+        """,
+    ),
+    # The revision is incremented, so that a user who edits the previous revision gets a conflict.
+    DefinitionTable(
+        """
+        SELECT definition::text, journey_id FROM journey_drafts
+        WHERE organization_id = %(organization_id)s AND {contains_value}
+        ORDER BY journey_id
+        FOR UPDATE
+        """,
+        """
+        UPDATE journey_drafts SET definition = %s::json, revision = revision + 1
+        WHERE organization_id = %s AND journey_id = %s
+        """,
+    ),
+    # A backtest of a definition that changes is deleted; it can be requested again.
+    DefinitionTable(
+        """
+        SELECT definition::text, journey_id FROM journey_backtests
+        WHERE organization_id = %(organization_id)s AND {contains_value}
+        ORDER BY journey_id
+        """,
+        "DELETE FROM journey_backtests WHERE definition::text <> %s AND organization_id = %s AND journey_id = %s",
+    ),
 )
 
 
@@ -65,36 +77,6 @@ async def erase_runs(tx: Tx, organization_id: UUID, profile_ids: Collection[UUID
     ended = Counter((journey_id, version, step or "", "ended") for _, journey_id, version, step, _ in open_runs)
     await add_totals(tx, organization_id, ended)
     await delete_holdout_passes_of(tx, organization_id, profile_ids)
-
-
-async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Remove the attribute values of erased people from versions and drafts, and delete backtests with such values."""
-    parameters = {"organization_id": organization_id, "quoted": quote(people)}
-    versions = await tx.fetch(_FIND_VERSIONS, parameters)
-    drafts = await tx.fetch(_FIND_DRAFTS, parameters)
-    definitions = [*(definition for _, _, definition in versions), *(definition for _, definition in drafts)]
-    erased = await find_erased(tx, organization_id, people, definitions)
-    if not erased:
-        return
-    for journey_id, version, definition in versions:
-        await tx.execute(
-            """
-            UPDATE journey_versions SET definition = %s::json
-            WHERE organization_id = %s AND journey_id = %s AND version = %s
-            """,
-            (without_values(definition, erased), organization_id, journey_id, version),
-        )
-    for journey_id, definition in drafts:
-        # The revision is incremented, so that a user who edits the previous revision gets a conflict.
-        await tx.execute(
-            """
-            UPDATE journey_drafts SET definition = %s::json, revision = revision + 1
-            WHERE organization_id = %s AND journey_id = %s
-            """,
-            (without_values(definition, erased), organization_id, journey_id),
-        )
-    # Backtests can be requested again.
-    await tx.execute(_DELETE_BACKTESTS, parameters)
 
 
 async def delete_old_runs(tx: Tx, organization_id: UUID, *, before: datetime, limit: int) -> int:

@@ -1,10 +1,8 @@
-"""Removes attribute values of erased people from the conditions of saved segments, if no other customer has the value.
-
-So each condition stays true for the same customers.
-"""
+"""Removes attribute values of erased people from the conditions of stored definitions, if no other customer has the
+value. So each condition stays true for the same customers."""
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -26,39 +24,37 @@ Attribute = tuple[str, str]
 
 
 # The SQL condition that the JSON of a definition contains one of the values `quoted`.
-CONTAINS_VALUE: Final = """
+_CONTAINS_VALUE: Final = """
     EXISTS (SELECT 1 FROM unnest(%(quoted)s::text[]) AS it (value) WHERE position(it.value IN definition::text) > 0)
     """
-_FIND_VERSIONS: Final = fill(
-    """
-    SELECT segment_id, version, definition::text FROM segment_versions
-    WHERE organization_id = %(organization_id)s AND {contains_value}
-    ORDER BY segment_id, version
-    """,
-    contains_value=CONTAINS_VALUE,
-)
 
 
-async def erase_values(tx: Tx, organization_id: UUID, people: ErasedPeople) -> None:
-    """Replace values that only erased people had, in all versions of all segments. Otherwise versions never change."""
-    versions = await tx.fetch(_FIND_VERSIONS, {"organization_id": organization_id, "quoted": quote(people)})
-    erased = await find_erased(tx, organization_id, people, [definition for _, _, definition in versions])
-    for segment_id, version, definition in versions if erased else ():
-        await tx.execute(
-            """
-            UPDATE segment_versions SET definition = %s::json
-            WHERE organization_id = %s AND segment_id = %s AND version = %s
-            """,
-            (without_values(definition, erased), organization_id, segment_id, version),
-        )
+class DefinitionTable(NamedTuple):
+    """A table with definitions: `find` returns each with its key, and `update` gets the changed one, the organization
+    and the key."""
+
+    find: LiteralString
+    update: LiteralString
 
 
-def quote(people: ErasedPeople) -> list[str]:
-    """The people's values as they are written in the JSON of a definition."""
-    return sorted({msgspec.json.encode(value).decode() for _, value in people.attributes if value})
+async def erase_values(
+    tx: Tx, organization_id: UUID, people: ErasedPeople, tables: Collection[DefinitionTable]
+) -> None:
+    """Replace values that only erased people had, in all definitions. Otherwise stored versions never change."""
+    quoted = sorted({msgspec.json.encode(value).decode() for _, value in people.attributes if value})
+    parameters = {"organization_id": organization_id, "quoted": quoted}
+    found = [
+        (table, row)
+        for table in tables
+        for row in await tx.fetch(fill(table.find, contains_value=_CONTAINS_VALUE), parameters)
+    ]
+    erased = await _find_erased(tx, organization_id, people, [definition for _, (definition, *_) in found])
+    for table, (definition, *key) in found if erased else ():
+        changed = msgspec.json.encode(_replace_values(msgspec.json.decode(definition), erased)).decode()
+        await tx.execute(table.update, (changed, organization_id, *key))
 
 
-async def find_erased(
+async def _find_erased(
     tx: Tx, organization_id: UUID, people: ErasedPeople, definitions: Collection[str]
 ) -> set[Attribute]:
     """The attribute values of the people that a definition contains and that no other customer has."""
@@ -75,11 +71,6 @@ async def find_erased(
         if attribute[0] not in types or types[attribute[0]][0] is AttributeType.TEXT
     ]
     return set(texts) - await find_values_in_use(tx, organization_id, texts)
-
-
-def without_values(definition: str, erased: Collection[Attribute]) -> str:
-    """The definition with each of these values replaced."""
-    return msgspec.json.encode(_replace_values(msgspec.json.decode(definition), erased)).decode()
 
 
 def _collect_attributes(part: Any, attributes: set[Attribute]) -> None:

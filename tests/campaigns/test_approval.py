@@ -11,9 +11,10 @@ from regulars.campaigns import manage
 from regulars.campaigns.approval import approve
 from regulars.campaigns.approval_rule import ApprovalRule, save_rule
 from regulars.campaigns.confirmed_numbers import read_question
-from regulars.campaigns.errors import ApprovalNeeded, NotPossible
+from regulars.campaigns.errors import ApprovalNeeded
 from regulars.kit.etag import EtagMismatch
 from regulars.kit.ids import SEGMENT, new_uuid
+from regulars.kit.refusals import NotPossible
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import update_segment
 from regulars.texts.settings.model import Price, SmsSettings

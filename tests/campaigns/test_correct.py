@@ -9,11 +9,11 @@ from tests.texts.desk import MAKE_DUE
 
 from regulars.campaigns import manage
 from regulars.campaigns.approval import approve
-from regulars.campaigns.errors import NotPossible
 from regulars.campaigns.run import discard
 from regulars.campaigns.run.queries import take_due
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
+from regulars.kit.refusals import NotPossible
 from regulars.texts.providers.base import NotReached, Refused, Unclear
 from regulars.texts.stops import resume
 

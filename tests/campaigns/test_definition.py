@@ -14,8 +14,8 @@ from tests.campaigns.desk import definition
 
 from regulars.campaigns.confirmed_numbers import RecipientsAndCost
 from regulars.campaigns.definition import SendAtLocalTime, read_definition, schema, write_definition
-from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.model import end_of, most_of, start_of
+from regulars.conditions.documents import DefinitionRefused
 from regulars.experiments.arms import HELD_OUT_ARM, Variant, assign_arm
 
 FULL = {

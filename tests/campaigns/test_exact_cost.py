@@ -9,10 +9,10 @@ from tests.segments.test_members import answering
 from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import exact_cost, manage
-from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.exact_cost import CostQueue, ExactCost, find_exact_cost, request_exact_cost
 from regulars.cli.campaign_estimate import exact_as_data, print_estimate
 from regulars.columns import lifecycle
+from regulars.conditions.documents import DefinitionRefused
 from regulars.experiments.holdout.settings import change_holdout
 from regulars.texts.settings.model import Price, SmsSettings
 

@@ -6,9 +6,9 @@ import pytest
 from tests.support.gateway import ALWAYS
 
 from regulars.campaigns import manage
-from regulars.campaigns.errors import NotPossible
 from regulars.campaigns.follow_up import follow_up
 from regulars.kit.ids import SEGMENT
+from regulars.kit.refusals import NotPossible
 from regulars.texts.settings.model import SmsSettings
 
 

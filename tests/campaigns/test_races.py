@@ -9,11 +9,11 @@ from tests.segments.test_members import answering
 from tests.support.waiting import until_locked
 
 from regulars.campaigns import manage
-from regulars.campaigns.errors import NotPossible
 from regulars.campaigns.queries import lock_campaign
 from regulars.campaigns.run.start import StartQueue
 from regulars.kit.db import Database
 from regulars.kit.ids import SEGMENT
+from regulars.kit.refusals import NotPossible
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import update_segment
 

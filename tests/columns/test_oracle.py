@@ -28,10 +28,11 @@ from regulars.columns.feed import runs as feeding
 from regulars.columns.feed.build import run_batch
 from regulars.columns.model import Run
 from regulars.conditions.customers import ConditionExplanation, ObservedValue
+from regulars.conditions.documents import DefinitionRefused
 from regulars.conditions.tree import OfAttribute, Path, walk
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, SEGMENT, new_uuid
-from regulars.segments.definition import Definition, DefinitionRefused
+from regulars.segments.definition import Definition
 from regulars.segments.explain import evaluate_customers, load_members
 from regulars.segments.saved.manage import create_segment
 from regulars.segments.saved.resolve import query_of, resolve

@@ -11,11 +11,12 @@ from psycopg.errors import ReadOnlySqlTransaction
 from tests.support.desk import NUMBER
 from tests.support.gateway import ALWAYS, only_on
 
+from regulars.conditions.documents import DefinitionRefused
 from regulars.journeys import manage
 from regulars.journeys.backtest.run import backtest
 from regulars.journeys.definition import read_definition
-from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.kit.ids import new_uuid
+from regulars.kit.refusals import NotPossible
 from regulars.texts.settings.model import Cap, SmsSettings
 
 DAY = timedelta(days=1)

@@ -10,9 +10,9 @@ from tests.support.project import ROOT
 
 from regulars.catalog.model import AttributeType
 from regulars.conditions.check import ConditionContext
+from regulars.conditions.documents import DefinitionRefused
 from regulars.journeys.check import find_faults
 from regulars.journeys.definition import Definition, read_definition, schema, write_definition
-from regulars.journeys.errors import DefinitionRefused
 from regulars.journeys.program import graph_of, walk_steps
 
 KNOWN = ConditionContext(

@@ -7,8 +7,8 @@ import pytest
 from tests.segments.desk import Desk, line
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.documents import DefinitionRefused
 from regulars.journeys import manage
-from regulars.journeys.errors import DefinitionRefused
 from regulars.journeys.manage import find_unevaluable_journeys
 from regulars.kit.ids import SEGMENT
 

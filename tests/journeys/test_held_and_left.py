@@ -10,8 +10,8 @@ from tests.texts.desk import MAKE_DUE
 
 from regulars.journeys import manage
 from regulars.journeys.backtest.run import backtest
-from regulars.journeys.errors import NotPossible
 from regulars.journeys.runs.lifecycle import resume_run
+from regulars.kit.refusals import NotPossible
 from regulars.profiles.model import ATTRIBUTES_MAX
 from regulars.texts.providers.base import NotReached
 

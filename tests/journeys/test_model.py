@@ -19,8 +19,8 @@ from tests.support.gateway import OPEN
 
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
-from regulars.journeys.errors import NotPossible
 from regulars.kit import ids
+from regulars.kit.refusals import NotPossible
 from regulars.texts.settings.model import SmsSettings
 
 EXAMPLES = int(os.environ.get("REGULARS_TEST_EXAMPLES", "4"))

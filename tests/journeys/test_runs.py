@@ -5,12 +5,13 @@ from datetime import timedelta
 import pytest
 from tests.links.test_links import host
 
+from regulars.conditions.documents import DefinitionRefused
 from regulars.journeys import manage
 from regulars.journeys.definition import read_definition
-from regulars.journeys.errors import DefinitionRefused, NotPossible
 from regulars.journeys.retention import erase_runs
 from regulars.journeys.runs.fact_handlers import handle_messages
 from regulars.journeys.runs.lifecycle import resume_run
+from regulars.kit.refusals import NotPossible
 from regulars.texts.facts import MessagesChanged
 
 __all__ = ["host"]

@@ -7,13 +7,13 @@ import pytest
 from tests.segments.desk import Desk, definition
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.documents import DefinitionRefused
 from regulars.journeys import manage, segment_change
 from regulars.journeys.backtest.run import backtest
 from regulars.journeys.definition import read_definition
-from regulars.journeys.errors import DefinitionRefused
 from regulars.journeys.segment_change import find_live_users
 from regulars.kit.ids import SEGMENT
-from regulars.segments.definition import InUse
+from regulars.kit.refusals import NotPossible
 from regulars.segments.saved import manage as segments
 
 GOLD = {"type": "attribute", "key": "tier", "comparison": "is", "value": "gold"}
@@ -94,7 +94,7 @@ def test_a_journey_says_when_its_segment_is_missing_or_faulty_and_keeps_it_from_
     created = shop.do(lambda tx: manage.create_journey(tx, shop.organization_id, draft))
     assert [fault.message for fault in created.faults] == ["There is no segment seg_x."]
     journey = shop.journey({"do": "wait", "days": 1}, filter=asks(segment), live=False)
-    with pytest.raises(InUse):
+    with pytest.raises(NotPossible):
         shop.do(lambda tx: segments.delete_segment(tx, shop.organization_id, segment))
     shop.declare("points", AttributeType.TEXT)
     with pytest.raises(DefinitionRefused, match="has no members"):

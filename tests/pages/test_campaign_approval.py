@@ -163,7 +163,7 @@ def test_an_answer_to_a_page_of_before_a_segment_changed_is_refused(visitor_as, 
     opened = confirmed_of(owner.get(f"{path}/resume"))
     change_segments(shop)
     refused = owner.post(f"{path}/resume", **opened)
-    assert (refused.status_code, "one of its segments changed" in words(refused)) == (409, True)
+    assert (refused.status_code, "something that it uses, was changed" in words(refused)) == (409, True)
     assert "Paused" in words(owner.get(path))
     # A page that is opened now shows numbers of before the change, so its answer approves nothing.
     page = owner.get(f"{path}/resume")

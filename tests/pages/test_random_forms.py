@@ -21,11 +21,11 @@ from tests.support.journeys import make_journey
 from tests.support.sign_ins import forget_failed_sign_ins
 from tests.support.visitor import Visitor
 
+from regulars.kit.refusals import Refused
 from regulars.kit.settings import Settings
 from regulars.server import page_table
 from regulars.web import cookies, csrf
 from regulars.web.access import Role
-from regulars.web.errors import PageRefusal
 from regulars.web.route import Form, Page
 from regulars.web.router import PageRouter
 
@@ -141,7 +141,7 @@ def parameters_of(seen: CrawledPage) -> dict[str, str]:
 def page_of(address: str, method: str = "POST") -> Page | None:
     try:
         return ROUTER.find(method, urlsplit(address).path.encode())[0]
-    except PageRefusal:
+    except Refused:
         return None
 
 

@@ -14,6 +14,7 @@ from regulars.conditions.check import (
     ReferencedSegment,
     blocking_faults,
 )
+from regulars.conditions.documents import DefinitionRefused
 from regulars.conditions.faults import find_empty_texts, find_faults
 from regulars.conditions.kinds.texts import TEXTS_DAYS_MAX, TEXTS_OF_JOURNEY_DAYS_MAX
 from regulars.conditions.tree import (
@@ -29,7 +30,7 @@ from regulars.conditions.tree import (
 from regulars.journeys.retention import RETENTION as RUN_RETENTION
 from regulars.kit.ids import JOURNEY, new_uuid
 from regulars.links.retention import RETENTION as TEXT_RETENTION
-from regulars.segments.definition import Definition, DefinitionRefused, read_definition, schema, write_definition
+from regulars.segments.definition import Definition, read_definition, schema, write_definition
 from regulars.segments.saved.manage import faults_of_name
 
 KNOWN = ConditionContext(

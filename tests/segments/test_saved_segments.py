@@ -6,9 +6,11 @@ import pytest
 from tests.segments.desk import definition
 
 from regulars.catalog.model import AttributeType
+from regulars.conditions.documents import DefinitionRefused
 from regulars.kit.etag import EtagMismatch, etag_of
 from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.segments.definition import CHAIN_MAX, DefinitionRefused, InUse, SegmentNotFound
+from regulars.kit.refusals import NotFound, NotPossible
+from regulars.segments.definition import CHAIN_MAX
 from regulars.segments.saved import manage
 from regulars.segments.saved.queries import find_uses
 from regulars.segments.saved.uses import find_segments_by_key, register_uses
@@ -40,9 +42,9 @@ def test_every_change_is_a_version_and_a_lost_race_says_so(desk):
     assert load(desk, segment, version=1).definition.name == "S"
     with pytest.raises(EtagMismatch):
         update(desk, segment, NAMED, etag=etag_of(1))
-    with pytest.raises(SegmentNotFound):
+    with pytest.raises(NotFound):
         load(desk, segment, version=3)
-    with pytest.raises(SegmentNotFound):
+    with pytest.raises(NotFound):
         load(desk, new_uuid())
 
 
@@ -89,13 +91,13 @@ def test_two_changes_at_once_cannot_close_a_circle(desk):
 def test_a_used_segment_is_not_deleted(desk):
     first = desk.segment(NAMED)
     second = desk.segment(asks(first))
-    with pytest.raises(InUse, match="segment"):
+    with pytest.raises(NotPossible, match="segment"):
         delete(desk, first)
     user = new_uuid()
     desk.do(lambda tx: register_uses(tx, desk.organization_id, [second], kind="journey", used_by_id=user))
     [use] = desk.do(lambda tx: find_uses(tx, desk.organization_id, [second]))
     assert (use.kind, use.id) == ("journey", user)
-    with pytest.raises(InUse, match="journey"):
+    with pytest.raises(NotPossible, match="journey"):
         delete(desk, second)
     desk.do(lambda tx: register_uses(tx, desk.organization_id, [], kind="journey", used_by_id=user))
     delete(desk, second)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from regulars.web.errors import PageRefusal
+from regulars.kit.refusals import Refused
 from regulars.web.route import Audience, Page
 from regulars.web.router import PageRouter
 
@@ -78,5 +78,5 @@ def _starts(visitor: "Visitor", table: Sequence[Page]) -> Iterator[str]:
 def _page_of(router: PageRouter, path: str) -> Page | None:
     try:
         return router.find("GET", urlsplit(path).path.encode())[0]
-    except PageRefusal:
+    except Refused:
         return None

@@ -4,10 +4,10 @@ import pytest
 from tests.privacy.people import whole_database
 from tests.webhooks.shop import NUMBER
 
+from regulars.kit.refusals import NotPossible
 from regulars.privacy.facts import ProfileErased
 from regulars.privacy.jobs import anonymise_stragglers
 from regulars.webhooks import find, replay
-from regulars.webhooks.errors import NotPossibleNow
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def test_payloads_and_stored_answers_are_blanked_and_what_waits_is_cancell
     details = await shop.do(find.find_details, cancelled.id)
     assert details.body is None
     assert {attempt.answer for attempt in details.attempts} <= {None}
-    with pytest.raises(NotPossibleNow, match="erased"):
+    with pytest.raises(NotPossible, match="erased"):
         await shop.do(replay.replay_delivery, cancelled.id)
 
 

@@ -9,11 +9,11 @@ import pytest
 from tests.webhooks.receiver import another_receiver
 from tests.webhooks.shop import Shop
 
+from regulars.kit.refusals import NotPossible
 from regulars.webhooks import events, find, manage, replay
 from regulars.webhooks.delivery import queue as queue_module
 from regulars.webhooks.delivery import send as sending
 from regulars.webhooks.delivery.schedule import CLAIMED_MAX, CONNECTIONS_PER_ENDPOINT_MAX
-from regulars.webhooks.errors import NotPossibleNow
 from regulars.webhooks.model import ENDPOINTS_MAX
 from regulars.webhooks.personal import sweep_old_messages
 from regulars.work.loop import Loop
@@ -189,7 +189,7 @@ async def test_a_range_is_read_in_batches_and_each_message_sent_once(shop, recei
     # Each has two deliveries now, and is one message still.
     assert await shop.do(replay.replay_range, created.endpoint.id, since=datetime.min.replace(tzinfo=UTC)) == 5
     monkeypatch.setattr(replay, "MESSAGES_MAX", 3)
-    with pytest.raises(NotPossibleNow, match="more than 3"):
+    with pytest.raises(NotPossible, match="more than 3"):
         await shop.do(replay.replay_range, created.endpoint.id, since=since)
 
 

@@ -2,8 +2,10 @@
 
 from datetime import datetime
 
+from regulars.kit.refusals import NotFound, Refused
 
-class AccountRefusal(Exception):
+
+class AccountRefusal(Refused):
     """A request about an account is refused; the message says what is wrong and how to fix it."""
 
 
@@ -12,7 +14,7 @@ class LinkUnusable(AccountRefusal):
         super().__init__("This link has been used, has expired or does not exist; ask for a new one.")
 
 
-class NoSuchMember(AccountRefusal):
+class NoSuchMember(AccountRefusal, NotFound):
     def __init__(self) -> None:
         super().__init__("There is no such member; the list may have changed.")
 

@@ -16,12 +16,13 @@ from regulars.campaigns import queries
 from regulars.campaigns.approval_rule import find_excess, load_rule, require_amounts
 from regulars.campaigns.confirmed_numbers import Cost, RecipientsAndCost, read_cost, read_question, write_cost
 from regulars.campaigns.definition import Definition, read_definition
-from regulars.campaigns.errors import ApprovalNeeded, NotPossible
+from regulars.campaigns.errors import ApprovalNeeded
 from regulars.campaigns.model import CampaignRow, changers_of, most_of
 from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of, require_etag
 from regulars.kit.ids import SEGMENT
+from regulars.kit.refusals import NotPossible
 from regulars.segments.saved.manage import find_changers as find_segment_changers
 from regulars.segments.saved.resolve import load_context
 

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from regulars.campaigns.confirmed_numbers import Cost, RecipientsAndCost, find_cost_fault
-from regulars.campaigns.errors import NotPossible
 from regulars.kit.db import Tx
+from regulars.kit.refusals import NotPossible
 
 
 class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):

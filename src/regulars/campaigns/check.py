@@ -1,6 +1,6 @@
 """Finds the faults of a campaign's definition, each with its path in the definition and a message for the user."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -121,10 +121,3 @@ def _faults_of_schedule(definition: Definition, context: CheckContext) -> Iterat
         yield Fault("not_after", "The last moment of sending is in the past.")
     elif end_of(definition, now, zone) <= start_of(definition, now=now):
         yield Fault("not_after", "The last moment of sending is before the start.")
-
-
-def describe_faults(faults: Sequence[Fault]) -> str:
-    first = faults[0]
-    more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
-    sentence = f"{first.place}: {first.message}{more}"
-    return sentence if sentence.endswith(".") else f"{sentence}."

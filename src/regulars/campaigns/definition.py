@@ -1,19 +1,22 @@
 """The definition of a campaign; its JSON Schema is generated from these types."""
 
 from datetime import date, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from regulars.campaigns.errors import DefinitionRefused
-from regulars.conditions.documents import UnreadableDocument, read_document, schema_of
+from regulars.conditions.check import Fault
+from regulars.conditions.documents import read_document, schema_of
+from regulars.conditions.stored_documents import read_stored_document
 from regulars.experiments.arms import PERCENT, Variant
 from regulars.kit.wire import Name
 
 FILE_BYTES_MAX: Final = 64 * 1024
 SEGMENTS_MAX: Final = 20
 VARIANTS_MAX: Final = 4
+# The fields that a definition must have, with the values of a new draft.
+_REQUIRED: Final[dict[str, Any]] = {"name": "Unnamed campaign", "include": [], "variants": []}
 
 SegmentId = Annotated[str, Meta(min_length=1, max_length=64, description="The id of a segment, such as seg_….")]
 CampaignId = Annotated[str, Meta(min_length=1, max_length=64, description="The id of a campaign, such as cmp_….")]
@@ -67,10 +70,13 @@ class Definition(_Strict, frozen=True, kw_only=True):
 
 def read_definition(content: bytes) -> Definition:
     """Raises `DefinitionRefused`, whose message names the faulty field."""
-    try:
-        return read_document(content, Definition, dict, bytes_max=FILE_BYTES_MAX)
-    except UnreadableDocument as error:
-        raise DefinitionRefused(error.message, place=error.place) from None
+    return read_document(content, Definition, dict, bytes_max=FILE_BYTES_MAX)
+
+
+def read_stored_definition(document: str) -> tuple[Definition, list[Fault]]:
+    """Return the definition without the parts that are not valid, and a fault for each of them, with which the campaign
+    cannot be sent. What sends a campaign reads its definition with `read_definition`, which refuses such a part."""
+    return read_stored_document(document, Definition, dict, required=_REQUIRED, bytes_max=FILE_BYTES_MAX)
 
 
 def write_definition(definition: Definition) -> bytes:

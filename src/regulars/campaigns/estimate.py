@@ -17,7 +17,6 @@ import msgspec
 
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import Definition, SendAtLocalTime
-from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.local_times import find_first_time, find_local_times
 from regulars.campaigns.model import end_of, start_of
 from regulars.campaigns.reach import Reach, Rule, SampledRecipient, count_reach, find_rule
@@ -30,6 +29,7 @@ from regulars.experiments.arms import PERCENT, Variant, split_holdout
 from regulars.experiments.effect import SmallestEffect, smallest_effects
 from regulars.experiments.holdout.groups import find_holdout_draw
 from regulars.kit.db import Database, Tx
+from regulars.kit.refusals import NotFound
 from regulars.sales.totals.progress import find_time_zone
 from regulars.texts.gate import forecast_texts
 from regulars.texts.number_location import find_country, locate_number
@@ -107,7 +107,7 @@ async def estimate_counts(tx: Tx, organization_id: UUID, definition: Definition,
     """Estimate a campaign whose audience was counted and sampled."""
     texting = await load_texting(tx, organization_id)
     if texting is None:
-        raise CampaignNotFound("There is no organization with this id.")
+        raise NotFound("There is no organization with this id.")
     first_at = await find_first_time(tx, organization_id, definition, counts.sample)
     people = await _load_sample(tx, organization_id, definition, counts.sample, texting, first_at=first_at)
     global_holdout = await _estimate_holdout(tx, organization_id, counts)

@@ -17,14 +17,13 @@ import msgspec
 from regulars.campaigns import cost_queries as queries
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.cost_queries import CostRow
-from regulars.campaigns.definition import Definition, read_definition
-from regulars.campaigns.errors import DefinitionRefused
+from regulars.campaigns.definition import Definition, read_definition, read_stored_definition
 from regulars.campaigns.manage import load_campaign
 from regulars.campaigns.rendering import RecipientValues, load_values
-from regulars.campaigns.stored_definition import read_stored_definition
 from regulars.campaigns.text_sizes import AudienceSize, TextGroup, add_up, size_text
 from regulars.columns.client import Analysis, AnalysisQueue
 from regulars.columns.protocol import AnalysisUnavailable, CursorExpired, NotReady, SegmentQuery, parse_cursor
+from regulars.conditions.documents import DefinitionRefused
 from regulars.conditions.tree import All, Consent
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.experiments.arms import HELD_OUT_ARM, assign_arm
@@ -78,7 +77,7 @@ async def request_exact_cost(tx: Tx, organization_id: UUID, campaign_id: UUID) -
     """Start the count, unless it is already running for this revision."""
     campaign = await load_campaign(tx, organization_id, campaign_id)
     if campaign.faults:
-        raise DefinitionRefused("A campaign with faults cannot be counted.")
+        raise DefinitionRefused(campaign.faults, "A campaign with faults cannot be counted: ")
     await queries.upsert_request(tx, organization_id, campaign_id, revision=campaign.row.revision)
     tx.queues_to_wake.add((QUEUE, organization_id))
 

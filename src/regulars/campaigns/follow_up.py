@@ -8,12 +8,12 @@ from uuid import UUID
 import msgspec
 
 from regulars.campaigns.definition import SendNow
-from regulars.campaigns.errors import NotPossible
 from regulars.campaigns.manage import Campaign, create_campaign, load_campaign
 from regulars.catalog.model import day_of
 from regulars.conditions.tree import All, LastPurchase, Nothing, ReceivedCampaign, When
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
+from regulars.kit.refusals import NotPossible
 from regulars.segments.definition import Definition as SegmentDefinition
 from regulars.segments.saved.manage import create_segment
 from regulars.segments.saved.model import Segment

@@ -10,15 +10,10 @@ import msgspec
 from regulars.campaigns import queries
 from regulars.campaigns.approval import approve_by_answer, approve_fixed_audience, etag_part, require_approval
 from regulars.campaigns.approval_rule import require_amounts
-from regulars.campaigns.check import CheckContext, attribute_keys, describe_faults, find_faults
+from regulars.campaigns.check import CheckContext, attribute_keys, find_faults
 from regulars.campaigns.confirmed_numbers import Cost, Question, RecipientsAndCost, read_cost, read_question, write_cost
-from regulars.campaigns.definition import Definition, SendNow, read_definition, write_definition
-from regulars.campaigns.errors import (
-    CampaignNotFound,
-    DefinitionRefused,
-    NotPossible,
-    QuestionNotAnswered,
-)
+from regulars.campaigns.definition import Definition, SendNow, read_definition, read_stored_definition, write_definition
+from regulars.campaigns.errors import QuestionNotAnswered
 from regulars.campaigns.model import (
     ACTIVE,
     EDITABLE,
@@ -35,13 +30,14 @@ from regulars.campaigns.model import (
 )
 from regulars.campaigns.run.discard import discard_audience
 from regulars.campaigns.run.finish import close_waiting_totals, unqueue_texts
-from regulars.campaigns.stored_definition import read_stored_definition
 from regulars.conditions.campaign_names import find_campaign_names
 from regulars.conditions.check import Fault
+from regulars.conditions.documents import DefinitionRefused
 from regulars.conditions.tree import InSegment
 from regulars.kit.db import Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import CAMPAIGN, SEGMENT, new_uuid
+from regulars.kit.refusals import NotFound, NotPossible
 from regulars.links.origin_kind import OriginKind
 from regulars.segments.saved.resolve import load_context
 from regulars.segments.saved.uses import Use, register_uses
@@ -130,7 +126,7 @@ async def _may_be_changed(tx: Tx, organization_id: UUID, row: CampaignRow) -> bo
 async def load_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID, *, version: int | None = None) -> Campaign:
     row, document = await queries.find_campaign(tx, organization_id, campaign_id)
     if version is not None and version != row.revision:
-        raise CampaignNotFound("Only the last revision of a campaign is stored.")
+        raise NotFound("Only the last revision of a campaign is stored.")
     definition, unreadable = read_stored_definition(document)
     campaign = await _with_faults(tx, organization_id, row, definition)
     return replace(campaign, faults=unreadable + campaign.faults, is_damaged=bool(unreadable))
@@ -177,7 +173,7 @@ async def schedule(
         row = _changed(row, by)
     context = await _load_check_context(tx, organization_id, definition)
     if faults := find_faults(definition, context):
-        raise DefinitionRefused(f"It cannot be sent: {describe_faults(faults)}")
+        raise DefinitionRefused(faults, "It cannot be sent: ")
     if is_now and context.texting.is_on_hold:
         raise NotPossible("All texts of the organization are paused; release them before you send a campaign.")
     most = most_of(RecipientsAndCost(confirmed_recipients, confirmed_cost), definition.margin_percent)
@@ -369,7 +365,7 @@ async def _load_check_context(tx: Tx, organization_id: UUID, definition: Definit
     segments = [InSegment(id=segment_id) for segment_id in (*definition.include, *definition.exclude)]
     texting = await load_texting(tx, organization_id)
     if texting is None:
-        raise CampaignNotFound("There is no organization with this id.")
+        raise NotFound("There is no organization with this id.")
     return CheckContext(
         conditions=await load_context(tx, organization_id, segments, attributes=attribute_keys(definition)),
         texting=texting,

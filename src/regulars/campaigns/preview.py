@@ -9,13 +9,13 @@ import msgspec
 
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.definition import Definition
-from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.rendering import RecipientValues, load_values
 from regulars.columns.client import Analysis
 from regulars.columns.protocol import SegmentQuery
 from regulars.conditions import tree
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Database, Tx
+from regulars.kit.refusals import NotFound
 from regulars.texts.number_location import locate_number
 from regulars.texts.request import compose_for
 from regulars.texts.settings.store import Texting, load_texting
@@ -71,7 +71,7 @@ async def preview(
     async with db.reading() as tx:
         texting = await load_texting(tx, organization_id)
         if texting is None:
-            raise CampaignNotFound("There is no organization with this id.")
+            raise NotFound("There is no organization with this id.")
         previews = await _render(tx, definition, variant, profile_ids, texting=texting, hidden=hidden)
     if which is PreviewedCustomers.LONGEST:
         previews.sort(key=lambda it: (it.measured.parts, it.measured.length) if it.measured else (0, 0), reverse=True)

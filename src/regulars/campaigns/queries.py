@@ -4,10 +4,10 @@ from collections.abc import Collection
 from typing import Any, Final
 from uuid import UUID
 
-from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.model import CampaignRow
 from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Tx
+from regulars.kit.refusals import NotFound
 
 _COLUMNS: Final = (
     names_of(CampaignRow)
@@ -48,7 +48,7 @@ async def lock_campaign(tx: Tx, organization_id: UUID, campaign_id: UUID) -> tup
 
 def _read(rows: list[tuple[Any, ...]]) -> tuple[CampaignRow, str]:
     if not rows:
-        raise CampaignNotFound("There is no campaign with this id.")
+        raise NotFound("There is no campaign with this id.")
     return CampaignRow(*rows[0][:-1]), rows[0][-1]
 
 

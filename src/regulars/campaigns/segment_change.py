@@ -5,9 +5,9 @@ from uuid import UUID
 
 from regulars.campaigns import queries
 from regulars.campaigns.audience import match_of
+from regulars.campaigns.definition import read_stored_definition
 from regulars.campaigns.manage import describe_uses
 from regulars.campaigns.model import CampaignState
-from regulars.campaigns.stored_definition import read_stored_definition
 from regulars.kit.db import Tx
 from regulars.segments.saved.uses import ActiveUser
 

@@ -29,17 +29,12 @@ EXIT_CODE_BY_ERROR: Final = {
     "regulars.kit.vault.VaultError": ExitCode.USAGE,
     "regulars.processes.in_use.InUseError": ExitCode.FAILED,
     "regulars.processes.listening.PortError": ExitCode.FAILED,
-    "regulars.accounts.errors.AccountRefusal": ExitCode.FAILED,
+    "regulars.kit.refusals.Refused": ExitCode.FAILED,
     "regulars.organizations.settings.NameTaken": ExitCode.FAILED,
     "regulars.organizations.settings.ForeignZone": ExitCode.USAGE,
-    "regulars.texts.errors.MessagingError": ExitCode.FAILED,
-    "regulars.segments.definition.SegmentError": ExitCode.FAILED,
     "regulars.columns.protocol.NotReady": ExitCode.FAILED,
     "regulars.columns.protocol.AnalysisUnavailable": ExitCode.FAILED,
     "regulars.columns.protocol.CursorExpired": ExitCode.FAILED,
-    "regulars.journeys.errors.JourneyError": ExitCode.FAILED,
-    "regulars.campaigns.errors.CampaignError": ExitCode.FAILED,
-    "regulars.webhooks.errors.WebhookError": ExitCode.FAILED,
     "regulars.demo.load.RealProviderError": ExitCode.FAILED,
 }
 # An option of the processes that a server starts.

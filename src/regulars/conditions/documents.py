@@ -6,12 +6,14 @@ that was ever stored; `tests/conditions/test_upgrade.py` has an example of each.
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from regulars.conditions.check import Fault
 from regulars.conditions.comparisons import NEGATIVE
+from regulars.kit.refusals import Refused
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 _PATH: Final = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
@@ -40,28 +42,32 @@ _TYPE_NAMES: Final = {
 }
 
 
-class UnreadableDocument(Exception):
-    """The document cannot be parsed; `place` is the path of the error in the document, or empty."""
+class DefinitionRefused(Refused):
+    """A definition cannot be read, saved or run, because of these faults. `consequence` begins the message, such as
+    `It cannot run: `."""
 
-    def __init__(self, place: str, message: str) -> None:
-        super().__init__(f"{place}: {message}" if place else message)
-        self.place = place
-        self.message = message
+    def __init__(self, faults: Sequence[Fault], consequence: str = "") -> None:
+        first = faults[0]
+        place = f"{first.place}: " if first.place else ""
+        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
+        super().__init__(f"{consequence}{place}{first.message}{more}".removesuffix(".") + ".")
+        self.faults = tuple(faults)
 
 
 def read_document(
     content: bytes, kind: type[Document], upgrade: Callable[[dict[str, Any]], dict[str, Any]], *, bytes_max: int
 ) -> Document:
-    """Return the document in the current format; `upgrade` converts older decoded JSON."""
+    """Return the document in the current format; `upgrade` converts older decoded JSON. Raises `DefinitionRefused`,
+    whose message names the part that cannot be parsed."""
     if len(content) > bytes_max:
-        raise UnreadableDocument("", f"A definition has at most {bytes_max >> 10} KB.")
+        raise DefinitionRefused([Fault("", f"A definition has at most {bytes_max >> 10} KB.")])
     try:
         data = msgspec.json.decode(content)
         return msgspec.convert(upgrade(data) if isinstance(data, dict) else data, kind)
     except msgspec.ValidationError as error:
-        raise UnreadableDocument(*describe_decode_error(str(error))) from None
+        raise DefinitionRefused([Fault(*describe_decode_error(str(error)))]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise UnreadableDocument("", "The definition is not JSON.") from None
+        raise DefinitionRefused([Fault("", "The definition is not JSON.")]) from None
 
 
 def schema_of(kind: type[msgspec.Struct], title: str, *, without: Collection[type[msgspec.Struct]] = ()) -> bytes:

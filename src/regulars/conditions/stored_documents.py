@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from regulars.conditions.check import Fault
-from regulars.conditions.documents import UnreadableDocument, describe_decode_error, read_document
+from regulars.conditions.documents import DefinitionRefused, describe_decode_error, read_document
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 _PART: Final = re.compile(r"[^.\[\]]+")
@@ -30,12 +30,12 @@ def read_stored_document(
     """Return the definition without the parts that are not valid, and a fault for each of them. `required` has the
     fields that a definition must have, with the values of a new one."""
     content = document.encode(errors="surrogatepass")
-    faults = []
+    faults: list[Fault] = []
     try:
         return read_document(content, kind, upgrade, bytes_max=bytes_max), []
-    except UnreadableDocument as error:
+    except DefinitionRefused as error:
         if len(content) > bytes_max:
-            faults.append(Fault("", error.message))
+            faults.extend(error.faults)
     try:
         data = upgrade({**deepcopy(dict(required)), **msgspec.json.decode(content, type=dict[str, Any])})
         return _convert(data, kind, required, faults), faults

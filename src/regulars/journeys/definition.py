@@ -7,10 +7,9 @@ import msgspec
 from msgspec import Meta
 
 from regulars.conditions.check import Fault
-from regulars.conditions.documents import UnreadableDocument, read_document, schema_of, upgrade
+from regulars.conditions.documents import read_document, schema_of, upgrade
 from regulars.conditions.stored_documents import read_stored_document
 from regulars.conditions.tree import Condition
-from regulars.journeys.errors import DefinitionRefused
 from regulars.kit.wire import Name
 from regulars.profiles.model import AttributeKey
 from regulars.texts.template import TextContent
@@ -125,10 +124,7 @@ class Definition(_Strict, frozen=True, kw_only=True):
 
 def read_definition(content: bytes) -> Definition:
     """Raises `DefinitionRefused`, whose message names the faulty field."""
-    try:
-        return read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
-    except UnreadableDocument as error:
-        raise DefinitionRefused(str(error)) from None
+    return read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
 
 
 def read_stored_definition(document: str) -> tuple[Definition, list[Fault]]:

@@ -13,13 +13,13 @@ from regulars.conditions.check import Fault
 from regulars.journeys import queries
 from regulars.journeys.check import find_empty_texts, find_size_fault
 from regulars.journeys.definition import Definition, read_stored_definition, write_definition
-from regulars.journeys.errors import DraftTooLarge, NotPossible
 from regulars.journeys.labels import find_reference_names
 from regulars.journeys.manage import UNSAVED, Journey, check_definition, load_journey, update_journey
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.program import references_of
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of, require_etag
+from regulars.kit.refusals import NotPossible, TooLarge
 
 
 class DraftRow(NamedTuple):
@@ -80,7 +80,7 @@ async def write_draft(tx: Tx, organization_id: UUID, draft: Draft, changed: Defi
     """Store a change of the draft, within the size limits; the caller has called `lock_draft`."""
     # A draft that already exceeds a size limit may still be changed, so that it can be made smaller.
     if (excess := find_size_fault(changed)) is not None and find_size_fault(draft.definition) is None:
-        raise DraftTooLarge(f"{excess.message} The change was not saved.")
+        raise TooLarge(f"{excess.message} The change was not saved.")
     stored = draft.stored
     row = DraftRow(stored.based_on, stored.revision + 1, write_definition(changed).decode(), tx.now, by)
     await upsert_draft(tx, organization_id, draft.row.id, row)

@@ -7,10 +7,10 @@ from typing import Final, Literal
 from uuid import UUID
 
 from regulars.conditions.check import Fault
+from regulars.conditions.documents import DefinitionRefused
 from regulars.journeys import queries
 from regulars.journeys.check import find_empty_texts, find_faults, find_unevaluable
 from regulars.journeys.definition import Definition, read_stored_definition, write_definition
-from regulars.journeys.errors import DefinitionRefused, JourneyNotFound, NotPossible
 from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.program import references_of
@@ -21,6 +21,7 @@ from regulars.journeys.snapshot import load_condition_context
 from regulars.kit.db import Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import JOURNEY, SEGMENT, new_uuid
+from regulars.kit.refusals import NotFound, NotPossible
 from regulars.segments.saved.uses import Use, register_uses
 from regulars.texts.stops import lock_claims, resume, stop
 
@@ -172,7 +173,7 @@ async def _save_version(
     tx: Tx, organization_id: UUID, row: JourneyRow, definition: Definition, *, created_by: str | None
 ) -> Journey:
     if empty := find_empty_texts(definition):
-        raise DefinitionRefused(f"It cannot be saved: {empty[0].place}: {empty[0].message}")
+        raise DefinitionRefused(empty, "It cannot be saved: ")
     saved = row._replace(name=definition.name, version=row.version + 1)
     await tx.execute(
         """
@@ -222,7 +223,7 @@ async def _load_version(tx: Tx, organization_id: UUID, row: JourneyRow, *, versi
         (organization_id, row.id, version or row.version),
     )
     if stored is None:
-        raise JourneyNotFound("The journey has no such version.")
+        raise NotFound("The journey has no such version.")
     definition, damage = read_stored_definition(stored)
     faults = damage + await check_definition(tx, organization_id, definition)
     return Journey(row, definition, faults, tuple(damage))
@@ -235,9 +236,7 @@ async def check_definition(tx: Tx, organization_id: UUID, definition: Definition
 
 def require_no_faults(journey: Journey) -> None:
     if journey.faults:
-        first = journey.faults[0]
-        more = f" ({len(journey.faults) - 1} more)" if len(journey.faults) > 1 else ""
-        raise DefinitionRefused(f"It cannot run: {first.place}: {first.message}{more}")
+        raise DefinitionRefused(journey.faults, "It cannot run: ")
 
 
 async def find_unevaluable_journeys(

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from regulars.journeys.errors import JourneyNotFound
 from regulars.journeys.model import ActivationRow, JourneyRow
 from regulars.kit.db import Tx
+from regulars.kit.refusals import NotFound
 
 
 async def update_journey(tx: Tx, organization_id: UUID, journey: JourneyRow) -> None:
@@ -49,7 +49,7 @@ async def lock_journey_shared(tx: Tx, organization_id: UUID, journey_id: UUID) -
 
 def _require(row: JourneyRow | None) -> JourneyRow:
     if row is None:
-        raise JourneyNotFound("There is no journey with this id.")
+        raise NotFound("There is no journey with this id.")
     return row
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from regulars.conditions.tree import All, Condition
 from regulars.journeys.definition import Branch, Definition, Step
 from regulars.journeys.program import FILTER, paths_of
+from regulars.kit.refusals import NotFound
 
 Direction = Literal["up", "down"]
 # The fields of a step that contain the steps of its branches.
@@ -19,15 +20,18 @@ _BRANCH_FIELDS: Final = {"then": "then", "else": "otherwise"}
 _PLACE_CHARACTERS_MAX: Final = 400
 
 
-class StepNotFound(Exception):
+class StepNotFound(NotFound):
     """There is no step at the place."""
+
+    def __init__(self) -> None:
+        super().__init__("This step is no longer in the draft.")
 
 
 def step_at(definition: Definition, place: str) -> Step:
     path, index = split_place(place)
     steps = steps_in(definition, path)
     if not 0 <= index < len(steps):
-        raise StepNotFound(place)
+        raise StepNotFound
     return steps[index]
 
 
@@ -38,7 +42,7 @@ def steps_in(definition: Definition, path: str) -> tuple[Step, ...]:
     place, _, branch = path.rpartition(".")
     steps = dict(paths_of(step_at(definition, place))).get(branch)
     if steps is None:
-        raise StepNotFound(path)
+        raise StepNotFound
     return steps
 
 
@@ -47,7 +51,7 @@ def insert_step(definition: Definition, place: str, step: Step) -> Definition:
     path, index = split_place(place)
     steps = steps_in(definition, path)
     if not 0 <= index <= len(steps):
-        raise StepNotFound(place)
+        raise StepNotFound
     return _with_steps(definition, path, (*steps[:index], step, *steps[index:]))
 
 
@@ -79,7 +83,7 @@ def condition_of(definition: Definition, owner: str) -> Condition | None:
         return definition.filter
     step = step_at(definition, owner)
     if not isinstance(step, Branch):
-        raise StepNotFound(owner)
+        raise StepNotFound
     return step.condition
 
 
@@ -90,7 +94,7 @@ def with_condition(definition: Definition, owner: str, condition: Condition | No
         return replace(definition, filter=condition)
     step = step_at(definition, owner)
     if not isinstance(step, Branch):
-        raise StepNotFound(owner)
+        raise StepNotFound
     return replace_step(definition, owner, replace(step, condition=All(of=()) if condition is None else condition))
 
 
@@ -98,7 +102,7 @@ def split_place(place: str) -> tuple[str, int]:
     """The path that contains the step, and the step's index on this path."""
     path, _, number = place.rpartition(".")
     if len(place) > _PLACE_CHARACTERS_MAX or not (number.isascii() and number.isdigit() and len(number) <= 4):  # noqa: PLR2004  # thousands of steps
-        raise StepNotFound(place)
+        raise StepNotFound
     return path, int(number) - 1
 
 

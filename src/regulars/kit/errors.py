@@ -9,6 +9,8 @@ from typing import ClassVar
 
 import msgspec
 
+from regulars.kit.refusals import Refused
+
 Headers = tuple[tuple[bytes, bytes], ...]
 RETRY_SOON = ((b"retry-after", b"1"),)
 # How to send a request again; part of the `retry` texts below.
@@ -23,10 +25,10 @@ class FieldError(msgspec.Struct, frozen=True):
     message: str
 
 
-class ApiError(Exception):
-    status: ClassVar[int]
+class ApiError(Refused):
+    """A page that calls the same function as the API shows the same sentence."""
+
     code: ClassVar[str]
-    title: ClassVar[str]
     # Texts for the developer who gets the error.
     cause: ClassVar[str]
     fix: ClassVar[str]

@@ -11,11 +11,19 @@ from typing import Final
 
 import msgspec
 
+from regulars.kit.refusals import NotPossible
+
 ETAG_CHARACTERS: Final = 16
 
 
-class EtagMismatch(Exception):
+class EtagMismatch(NotPossible):
     """Another user changed the part after the form was rendered."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This, or something that it uses, was changed after you had opened the page. Nothing was done. Open the"
+            " page again and check it."
+        )
 
 
 def etag_of(part: object) -> str:

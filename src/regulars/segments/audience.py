@@ -11,11 +11,11 @@ from regulars.columns.protocol import SegmentQuery
 from regulars.conditions import tree
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, SEGMENT
-from regulars.segments.definition import SegmentError
+from regulars.kit.refusals import Refused
 from regulars.segments.saved.resolve import query_of, resolve
 
 
-class AudienceRefused(SegmentError):
+class AudienceRefused(Refused):
     """A segment of the audience was deleted or has a fault; the message names it."""
 
 

@@ -1,13 +1,12 @@
-"""The definition of a segment (name and conditions), which is read from JSON and written as JSON, and the errors of
-segments. `docs/segments.md` describes the file format."""
+"""The definition of a segment (name and conditions), which is read from JSON and written as JSON. `docs/segments.md`
+describes the file format."""
 
-from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 import msgspec
 
 from regulars.conditions.check import Fault
-from regulars.conditions.documents import UnreadableDocument, read_document, schema_of, upgrade
+from regulars.conditions.documents import DefinitionRefused, read_document, schema_of, upgrade
 from regulars.conditions.stored_documents import read_stored_document
 from regulars.conditions.tree import DEPTH_MAX, All, Group, TicketCondition, depth_of
 from regulars.kit.wire import Name
@@ -28,11 +27,8 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 def read_definition(content: bytes) -> Definition:
-    """Read a definition; raise `DefinitionRefused` with the path (`place`) of the part that cannot be parsed."""
-    try:
-        definition = read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
-    except UnreadableDocument as error:
-        raise DefinitionRefused([Fault(error.place, error.message)]) from None
+    """Raises `DefinitionRefused` with the path (`place`) of the part that cannot be parsed."""
+    definition = read_document(content, Definition, _upgrade, bytes_max=FILE_BYTES_MAX)
     if depth_of(definition.match) > DEPTH_MAX:
         raise DefinitionRefused([Fault("match", TOO_DEEP)])
     return definition
@@ -63,25 +59,3 @@ def write_definition(definition: Definition) -> bytes:
 
 def schema() -> bytes:
     return schema_of(Definition, "A segment of Regulars", without=get_args(TicketCondition))
-
-
-class SegmentError(Exception):
-    """Base of the errors of the segments package; each message is one sentence for the user."""
-
-
-class DefinitionRefused(SegmentError):
-    """The definition cannot be read, or has faults and cannot be saved."""
-
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        first = faults[0]
-        further = f" ({len(faults) - 1} further)" if len(faults) > 1 else ""
-        super().__init__(f"{first.place}: {first.message}{further}" if first.place else f"{first.message}{further}")
-        self.faults = tuple(faults)
-
-
-class SegmentNotFound(SegmentError):
-    pass
-
-
-class InUse(SegmentError):
-    """A segment, journey or campaign still uses the segment."""

@@ -17,13 +17,13 @@ from starlette.types import Receive, Scope, Send
 from regulars.kit import log
 from regulars.kit.clock import monotonic
 from regulars.kit.db import CONNECTION_ERRORS, Database, Tx
-from regulars.kit.errors import ApiError
 from regulars.kit.metrics import PROCESS_METRICS
 from regulars.kit.public_address import PublicAddress
+from regulars.kit.refusals import Refused, TooLarge
 from regulars.web import confirm, cookies, csrf
 from regulars.web.access import Action, may
-from regulars.web.error_pages import api_refusal_page, broken_page, refusal_page, unavailable_page
-from regulars.web.errors import BadForm, ForeignForm, FormTooLarge, NotAllowed, PageNotFound, PageRefusal
+from regulars.web.error_pages import broken_page, refusal_page, unavailable_page
+from regulars.web.errors import BadForm, ForeignForm, NotAllowed, PageNotFound
 from regulars.web.form import FormRefused
 from regulars.web.navigation import Navigation
 from regulars.web.render import NAVIGATION_STATE, SECRET_STATE, WAITING_STATE, headers, redirect
@@ -88,10 +88,8 @@ class WebApp:
             return _redirect_permanently(exchange.visit, path + "/")
         try:
             return await self._handle(exchange)
-        except PageRefusal as refusal:
+        except Refused as refusal:
             return refusal_page(exchange.visit, refusal)
-        except ApiError as error:
-            return api_refusal_page(exchange.visit, error)
         except CONNECTION_ERRORS as error:
             _log.warning("web.database_unavailable", request_id=exchange.visit.request_id, error=type(error).__name__)
             return unavailable_page(exchange.visit)
@@ -283,7 +281,7 @@ async def _read_form(request: Request, page: Form) -> dict[str, list[str]]:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > page.bytes_max:
-                    raise FormTooLarge(f"It may have at most {page.bytes_max} bytes.")
+                    raise TooLarge(f"It may have at most {page.bytes_max} bytes.")
     except TimeoutError:
         raise BadForm("It did not arrive in time; send it again.") from None
     fields: dict[str, list[str]] = {}

@@ -2,30 +2,25 @@
 
 from starlette.responses import Response
 
-from regulars.kit.errors import ApiError
+from regulars.kit.refusals import Refused
 from regulars.web.access import roles_that_may
-from regulars.web.errors import BadFilter, MethodRefused, NotAllowed, PageRefusal
+from regulars.web.errors import BadFilter, MethodRefused, NotAllowed
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
 SERVER_ERROR_MIN = 500
 
 
-def refusal_page(visit: Visit, refusal: PageRefusal) -> Response:
+def refusal_page(visit: Visit, refusal: Refused) -> Response:
     hint = ""
     if isinstance(refusal, NotAllowed):
         names = [role.value for role in roles_that_may(refusal.action)]
         hint = f"Roles that may {refusal.action}: {', '.join(names)}. An owner or admin can change roles under Team."
     way_back = ("Show the list without filters", refusal.path) if isinstance(refusal, BadFilter) else None
-    page = _error_page(visit, refusal.status, refusal.title, refusal.text, hint, way_back=way_back)
+    page = _error_page(visit, refusal.status, refusal.title, str(refusal), hint, way_back=way_back)
     if isinstance(refusal, MethodRefused):
         page.headers["allow"] = refusal.allowed
     return page
-
-
-def api_refusal_page(visit: Visit, error: ApiError) -> Response:
-    """An error of a function that the API calls too; the page shows the same sentence."""
-    return _error_page(visit, error.status, error.title, error.detail, "")
 
 
 def unavailable_page(visit: Visit) -> Response:

@@ -1,31 +1,19 @@
 """Errors that become a page: each has a status and a sentence for the user."""
 
-from typing import ClassVar, Final
+from typing import Final
 
+from regulars.kit.refusals import NotFound, Refused
 from regulars.web.access import Action
 
 NO_PAGE: Final = "The address may be mistyped, or the page no longer exists."
 
 
-class PageRefusal(Exception):
-    """An error that is shown as an error page with this status."""
-
-    status: ClassVar[int]
-    title: ClassVar[str]
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-
-class PageNotFound(PageRefusal):
-    status, title = 404, "There is no page here"
-
+class PageNotFound(NotFound):
     def __init__(self, text: str = NO_PAGE) -> None:
         super().__init__(text)
 
 
-class NotAllowed(PageRefusal):
+class NotAllowed(Refused):
     status, title = 403, "Your role does not include this"
 
     def __init__(self, action: Action) -> None:
@@ -33,7 +21,7 @@ class NotAllowed(PageRefusal):
         self.action = action
 
 
-class BadFilter(PageRefusal):
+class BadFilter(Refused):
     """A filter in the address is invalid. The list is refused, because without the filter it would mislead; `path` is
     the address of the unfiltered list."""
 
@@ -44,14 +32,14 @@ class BadFilter(PageRefusal):
         self.path = path
 
 
-class BadForm(PageRefusal):
+class BadForm(Refused):
     """The request body is not a valid form. A wrong field is not a `BadForm`: the form is shown again with its
     error."""
 
     status, title = 400, "The form could not be read"
 
 
-class ForeignForm(PageRefusal):
+class ForeignForm(Refused):
     status, title = 403, "This form was not sent from here"
 
     def __init__(self) -> None:
@@ -61,11 +49,7 @@ class ForeignForm(PageRefusal):
         )
 
 
-class FormTooLarge(PageRefusal):
-    status, title = 413, "The form is too large"
-
-
-class MethodRefused(PageRefusal):
+class MethodRefused(Refused):
     status, title = 405, "This address takes another method"
 
     def __init__(self, allowed: str) -> None:
@@ -73,7 +57,7 @@ class MethodRefused(PageRefusal):
         self.allowed = allowed
 
 
-class TooMany(PageRefusal):
+class TooMany(Refused):
     status, title = 429, "Too many attempts"
 
 
@@ -85,7 +69,5 @@ class NotConfirmed(Exception):
         self.wait_s = wait_s
 
 
-class Conflict(PageRefusal):
+class Conflict(Refused):
     """Another user changed the same object in the meantime."""
-
-    status, title = 409, "This was changed in the meantime"

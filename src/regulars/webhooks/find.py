@@ -6,7 +6,7 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.keyset import PageRequest, reading_in_index_order
-from regulars.webhooks.errors import DeliveryNotFound
+from regulars.kit.refusals import NotFound
 from regulars.webhooks.manage import list_endpoints
 from regulars.webhooks.model import (
     Delivery,
@@ -48,7 +48,7 @@ async def list_newest_deliveries(
 async def find_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID | None) -> Delivery:
     delivery = None if delivery_id is None else await deliveries.find_delivery(tx, organization_id, delivery_id)
     if delivery is None:
-        raise DeliveryNotFound("There is no delivery with this id; they are kept for 30 days.")
+        raise NotFound("There is no delivery with this id; they are kept for 30 days.")
     return delivery
 
 

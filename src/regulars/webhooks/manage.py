@@ -6,11 +6,11 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import new_uuid
+from regulars.kit.refusals import NotFound, NotPossible, Refused
 from regulars.kit.ssrf import AddressPolicy, AddressRefused
 from regulars.kit.vault import AnyVault, lock_key
 from regulars.webhooks.delivery.queue import DeliveryQueue
 from regulars.webhooks.delivery.schedule import Health
-from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
 from regulars.webhooks.interests import register_interests, withdraw_interests
 from regulars.webhooks.model import (
     DEFAULT_EVENT_TYPES,
@@ -32,6 +32,10 @@ _SELECT_ENDPOINTS: Final[LiteralString] = """
     FROM webhook_endpoints
     WHERE organization_id = %s AND state <> 'deleted'
 """
+
+
+class EndpointRefused(Refused):
+    """The URL, the events or the description is not allowed."""
 
 
 class EndpointWithSecret(NamedTuple):
@@ -71,10 +75,10 @@ async def list_endpoints(tx: Tx, organization_id: UUID) -> list[Endpoint]:
 
 
 async def lock_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> Endpoint:
-    """Load an endpoint and lock its row until the transaction ends; raises `WebhookError` if there is none."""
+    """Load an endpoint and lock its row until the transaction ends; raises `NotFound` if there is none."""
     rows = await tx.fetch(_SELECT_ENDPOINTS + "AND id = %s FOR UPDATE", (organization_id, endpoint_id))
     if not rows:
-        raise WebhookError(_NO_SUCH_ENDPOINT)
+        raise NotFound(_NO_SUCH_ENDPOINT)
     return _to_endpoint(rows[0])
 
 
@@ -138,10 +142,10 @@ async def delete_endpoint(tx: Tx, organization_id: UUID, endpoint_id: UUID | Non
 
 
 async def withdraw_draft(tx: Tx, organization_id: UUID, endpoint_id: UUID | None) -> None:
-    """Delete a draft; raises NotPossibleNow once an admin approved it."""
+    """Delete a draft; raises `NotPossible` once an admin approved it."""
     endpoint = await lock_endpoint(tx, organization_id, endpoint_id)
     if not endpoint.is_draft:
-        raise NotPossibleNow("This endpoint is no draft any more; an admin can delete it.")
+        raise NotPossible("This endpoint is no draft any more; an admin can delete it.")
     await delete_endpoint(tx, organization_id, endpoint.id)
 
 
@@ -162,7 +166,7 @@ async def rotate_secret(
 async def decrypt_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None, *, vault: AnyVault) -> list[bytes]:
     """Return the secrets that sign now: the current one, and for 24 hours after a rotation the previous one."""
     if endpoint_id is None:
-        raise WebhookError(_NO_SUCH_ENDPOINT)
+        raise NotFound(_NO_SUCH_ENDPOINT)
     stored = await _find_secrets(tx, organization_id, endpoint_id)
     return decrypt_valid_secrets(vault, endpoint_id, stored, now=tx.now)
 
@@ -174,7 +178,7 @@ async def reveal_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID | None
 
 def require_enabled(endpoint: Endpoint) -> None:
     if endpoint.state != "enabled":
-        raise NotPossibleNow("The endpoint is disabled; enable it first.")
+        raise NotPossible("The endpoint is disabled; enable it first.")
 
 
 async def _find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> EncryptedSecrets:
@@ -184,7 +188,7 @@ async def _find_secrets(tx: Tx, organization_id: UUID, endpoint_id: UUID) -> Enc
         (organization_id, endpoint_id),
     )
     if stored is None:
-        raise WebhookError(_NO_SUCH_ENDPOINT)
+        raise NotFound(_NO_SUCH_ENDPOINT)
     return stored
 
 

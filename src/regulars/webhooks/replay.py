@@ -6,8 +6,8 @@ from uuid import UUID
 
 from regulars.kit.db import Tx
 from regulars.kit.ids import first_id_at, new_uuid
+from regulars.kit.refusals import NotPossible
 from regulars.webhooks.delivery.queue import DeliveryQueue
-from regulars.webhooks.errors import NotPossibleNow
 from regulars.webhooks.find import find_delivery
 from regulars.webhooks.manage import lock_endpoint, require_enabled
 from regulars.webhooks.queries import deliveries as queries
@@ -26,7 +26,7 @@ async def replay_delivery(tx: Tx, organization_id: UUID, delivery_id: UUID | Non
     endpoint = await lock_endpoint(tx, organization_id, delivery.endpoint_id)
     require_enabled(endpoint)
     if await queries.find_body(tx, organization_id, delivery.message_id) is None:
-        raise NotPossibleNow("The customer of this message was erased, and its content too.")
+        raise NotPossible("The customer of this message was erased, and its content too.")
     new_id = new_uuid()
     await _insert_deliveries(tx, organization_id, [(new_id, endpoint.id, delivery.message_id)])
     return new_id
@@ -51,7 +51,7 @@ async def replay_range(
     end = tx.now if until is None else until
     ids = await _find_message_ids(tx, organization_id, endpoint.id, since=since, until=end, only_failed=only_failed)
     if len(ids) > MESSAGES_MAX:
-        raise NotPossibleNow(f"These are more than {MESSAGES_MAX:,} messages; choose a shorter time.")
+        raise NotPossible(f"These are more than {MESSAGES_MAX:,} messages; choose a shorter time.")
     if ids:
         await _insert_deliveries(tx, organization_id, [(new_uuid(), endpoint.id, message_id) for message_id in ids])
     return len(ids)

@@ -9,14 +9,13 @@ from starlette.responses import Response
 from regulars.accounts import team
 from regulars.accounts.audit.log import actor_of
 from regulars.accounts.audit.sentences import USER
-from regulars.accounts.errors import AccountRefusal, NoSuchMember
+from regulars.accounts.errors import AccountRefusal
 from regulars.accounts.invitation_form import invite_by_form
 from regulars.accounts.links import LINK_PATH, list_links
 from regulars.accounts.model import Member
 from regulars.accounts.queries import list_members
 from regulars.kit import ids
 from regulars.web.access import Action, Role
-from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Harm, Page
@@ -118,11 +117,8 @@ async def _render_member(visit: Visit, *, refusal: str = "") -> Response:
 
 
 async def _find_member(visit: Visit) -> Member:
-    try:
-        async with visit.database.reading() as tx:
-            return await team.find_member(tx, visit.organization_id, visit.read_id(USER))
-    except NoSuchMember:
-        raise PageNotFound from None
+    async with visit.database.reading() as tx:
+        return await team.find_member(tx, visit.organization_id, visit.read_id(USER))
 
 
 _NEEDS: Final = Action.MANAGE_TEAM

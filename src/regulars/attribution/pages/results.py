@@ -18,12 +18,10 @@ from regulars.attribution.pages.lift_view import LiftView, judge, view_lifts, vi
 from regulars.attribution.pages.links import name_origins, tickets_url
 from regulars.attribution.pages.overview import describe_cost
 from regulars.attribution.sent_texts import read_sent_of
-from regulars.campaigns.errors import CampaignNotFound
 from regulars.campaigns.manage import load_campaign
 from regulars.campaigns.totals import count_sent
 from regulars.experiments.effect import EffectEstimate, LiftComparison
 from regulars.journeys.definition import SendText
-from regulars.journeys.errors import JourneyNotFound
 from regulars.journeys.labels import describe_step
 from regulars.journeys.manage import Journey, load_journey
 from regulars.journeys.program import walk_steps
@@ -35,7 +33,6 @@ from regulars.links.origin_kind import OriginKind
 from regulars.sales.listing import CURRENCIES
 from regulars.texts.settings.model import Price
 from regulars.texts.settings.store import load_texting
-from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
 from regulars.web.render import render
 from regulars.web.visit import Visit
@@ -96,13 +93,10 @@ class StepLine(NamedTuple):
 
 async def show_campaign_results(visit: Visit) -> Response:
     campaign_id = visit.read_id(CAMPAIGN, "There is no such campaign in this organization.")
-    try:
-        async with visit.database.reading() as tx:
-            row = (await load_campaign(tx, visit.organization_id, campaign_id)).row
-            group, prices, clicks = await _load_results(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id))
-            sent = await count_sent(tx, visit.organization_id, [campaign_id])
-    except CampaignNotFound as error:
-        raise PageNotFound(str(error)) from None
+    async with visit.database.reading() as tx:
+        row = (await load_campaign(tx, visit.organization_id, campaign_id)).row
+        group, prices, clicks = await _load_results(tx, visit, Origin(OriginKind.CAMPAIGN, campaign_id))
+        sent = await count_sent(tx, visit.organization_id, [campaign_id])
     # Like on the page of progress: a text that was sent again counts once.
     values = {**_template_values(visit, group, prices), "texts": sent.get(campaign_id, 0)}
     names = {str(arm): f"Variant {letter}" for arm, letter in enumerate(VARIANT_LETTERS, start=1)}
@@ -119,13 +113,10 @@ async def show_campaign_results(visit: Visit) -> Response:
 
 async def show_journey_results(visit: Visit) -> Response:
     journey_id = visit.read_id(JOURNEY, "There is no such journey in this organization.")
-    try:
-        async with visit.database.reading() as tx:
-            journey = await load_journey(tx, visit.organization_id, journey_id)
-            stats = await load_stats(tx, visit.organization_id, journey_id)
-            group, prices, clicks = await _load_results(tx, visit, Origin(OriginKind.JOURNEY, journey_id))
-    except JourneyNotFound as error:
-        raise PageNotFound(str(error)) from None
+    async with visit.database.reading() as tx:
+        journey = await load_journey(tx, visit.organization_id, journey_id)
+        stats = await load_stats(tx, visit.organization_id, journey_id)
+        group, prices, clicks = await _load_results(tx, visit, Origin(OriginKind.JOURNEY, journey_id))
     values = _template_values(visit, group, prices)
     return render(
         visit,

@@ -10,15 +10,13 @@ from regulars.campaigns.pages.common import (
     campaign_url,
     describe_most,
     find_campaign,
-    page_errors,
     read_confirmed,
     render_campaign,
 )
 from regulars.campaigns.pages.review import load_review
 from regulars.columns.client import Analysis
-from regulars.kit.etag import EtagMismatch, etag_of
+from regulars.kit.etag import etag_of
 from regulars.kit.ids import CAMPAIGN
-from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
@@ -47,22 +45,15 @@ class ApprovePage:
         recipients, cost = read_confirmed(form)
         async with visit.database.transaction() as tx:
             before = (await find_campaign(tx, visit)).row
-            try:
-                with page_errors():
-                    row = await approve(
-                        tx,
-                        visit.organization_id,
-                        before.id,
-                        by=visit.user.email,
-                        recipients=recipients,
-                        cost=cost,
-                        etag=form.value("was"),
-                    )
-            except EtagMismatch:
-                raise Conflict(
-                    "The campaign or one of its segments changed after you had opened the page. Nothing was approved."
-                    " Check the campaign again."
-                ) from None
+            row = await approve(
+                tx,
+                visit.organization_id,
+                before.id,
+                by=visit.user.email,
+                recipients=recipients,
+                cost=cost,
+                etag=form.value("was"),
+            )
             after = {"name": row.name, "revision": row.revision, "recipients": row.approved_recipients}
             await record(
                 tx, visit.organization_id, actor_of(visit), "campaign.approve", CAMPAIGN.encode(row.id), after=after

@@ -1,7 +1,5 @@
-"""Helpers of all campaign pages: find the campaign of the URL, make URLs and labels, and convert errors."""
+"""Helpers of all campaign pages: find the campaign of the URL, make URLs and labels."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,12 +14,11 @@ from regulars.campaigns.confirmed_numbers import (
     find_cost_fault,
     read_cost,
 )
-from regulars.campaigns.errors import ApprovalNeeded, CampaignNotFound, DefinitionRefused, NotPossible
 from regulars.campaigns.manage import PATH, Campaign, load_campaign
 from regulars.campaigns.model import CampaignRow
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN
-from regulars.web.errors import Conflict, PageNotFound
+from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.format import Format
 from regulars.web.render import render
@@ -42,17 +39,6 @@ STATES: Final = {
 }
 
 
-@contextmanager
-def page_errors() -> Iterator[None]:
-    """Convert errors of the campaigns package to HTTP errors of pages."""
-    try:
-        yield
-    except CampaignNotFound as error:
-        raise PageNotFound(str(error)) from None
-    except (NotPossible, ApprovalNeeded, DefinitionRefused) as error:
-        raise Conflict(str(error)) from None
-
-
 def read_campaign_id(visit: Visit) -> UUID:
     """The id of the campaign in the URL path."""
     return visit.read_id(CAMPAIGN, "There is no such campaign in this organization.")
@@ -60,8 +46,7 @@ def read_campaign_id(visit: Visit) -> UUID:
 
 async def find_campaign(tx: Tx, visit: Visit) -> Campaign:
     """The campaign whose id is in the URL."""
-    with page_errors():
-        return await load_campaign(tx, visit.organization_id, read_campaign_id(visit))
+    return await load_campaign(tx, visit.organization_id, read_campaign_id(visit))
 
 
 def read_confirmed(form: FormState) -> tuple[int, Cost | None]:

@@ -8,7 +8,7 @@ from regulars.campaigns.approval import why_approval_needed
 from regulars.campaigns.definition import SendNow
 from regulars.campaigns.exact_cost import request_exact_cost
 from regulars.campaigns.model import CampaignState
-from regulars.campaigns.pages.common import campaign_url, find_campaign, page_errors, read_confirmed, render_campaign
+from regulars.campaigns.pages.common import campaign_url, find_campaign, read_confirmed, render_campaign
 from regulars.campaigns.pages.review import load_review
 from regulars.columns.client import Analysis
 from regulars.kit.etag import EtagMismatch, etag_of
@@ -45,17 +45,16 @@ class Confirmation:
             campaign = await find_campaign(tx, visit)
             is_now = isinstance(campaign.definition.schedule, SendNow)
             try:
-                with page_errors():
-                    row = await manage.schedule(
-                        tx,
-                        visit.organization_id,
-                        campaign.row.id,
-                        confirmed_recipients=recipients,
-                        confirmed_cost=cost,
-                        by=visit.user.email,
-                        is_now=is_now,
-                        etag=form.value("was"),
-                    )
+                row = await manage.schedule(
+                    tx,
+                    visit.organization_id,
+                    campaign.row.id,
+                    confirmed_recipients=recipients,
+                    confirmed_cost=cost,
+                    by=visit.user.email,
+                    is_now=is_now,
+                    etag=form.value("was"),
+                )
             except EtagMismatch:
                 changer = next(reversed(campaign.row.changed_by), "Another user")
                 raise Conflict(
@@ -72,6 +71,5 @@ class Confirmation:
         """Request the exact cost: the worker renders the texts of all recipients, and the page shows the progress."""
         async with visit.database.transaction() as tx:
             campaign = await find_campaign(tx, visit)
-            with page_errors():
-                await request_exact_cost(tx, visit.organization_id, campaign.row.id)
+            await request_exact_cost(tx, visit.organization_id, campaign.row.id)
         return redirect(visit, campaign_url(visit, campaign.row, "send"))

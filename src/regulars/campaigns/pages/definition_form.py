@@ -15,8 +15,8 @@ from regulars.campaigns.definition import (
     SendNow,
     write_definition,
 )
-from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import HOLDOUTS_OFFERED
+from regulars.conditions.documents import DefinitionRefused
 from regulars.experiments.arms import PERCENT, Variant
 from regulars.kit.clock import in_zone
 from regulars.texts.text_form import fill_text_form, list_language_rows, read_text_form
@@ -80,7 +80,7 @@ def read_form(form: FormState, zone: ZoneInfo) -> Definition:
     try:
         write_definition(definition)
     except DefinitionRefused as error:
-        form.refuse(field_of(error.place), error.sentence)
+        form.refuse(field_of(error.faults[0].place), error.faults[0].message)
     return definition
 
 

@@ -12,7 +12,7 @@ from regulars.campaigns.definition import VARIANTS_MAX, Definition
 from regulars.campaigns.manage import Campaign
 from regulars.campaigns.model import CampaignState
 from regulars.campaigns.pages import definition_form as forms
-from regulars.campaigns.pages.common import VARIANT_LETTERS, campaign_url, find_campaign, page_errors, render_campaign
+from regulars.campaigns.pages.common import VARIANT_LETTERS, campaign_url, find_campaign, render_campaign
 from regulars.campaigns.pages.figures import (
     describe_chosen_effect,
     describe_estimate,
@@ -88,10 +88,9 @@ class Editor:
         before = await find_campaign(tx, visit)
         if before.row.state == CampaignState.DRAFT and definition == before.definition and not before.is_damaged:
             return before
-        with page_errors():
-            saved = await manage.update_campaign(
-                tx, visit.organization_id, before.row.id, definition, created_by=visit.user.email, etag=etag
-            )
+        saved = await manage.update_campaign(
+            tx, visit.organization_id, before.row.id, definition, created_by=visit.user.email, etag=etag
+        )
         await record(
             tx,
             visit.organization_id,

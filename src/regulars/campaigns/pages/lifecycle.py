@@ -24,15 +24,13 @@ from regulars.campaigns.pages.common import (
     describe_most,
     describe_question,
     find_campaign,
-    page_errors,
     read_confirmed,
     render_campaign,
 )
 from regulars.campaigns.totals import list_totals
 from regulars.kit.db import Tx
-from regulars.kit.etag import EtagMismatch, etag_of
+from regulars.kit.etag import etag_of
 from regulars.kit.ids import CAMPAIGN, SEGMENT
-from regulars.web.errors import Conflict
 from regulars.web.form import FormState
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
@@ -54,11 +52,6 @@ async def resume(visit: Visit) -> Response:
     try:
         use_case = partial(manage.resume, shown=shown, etag=form.value("was"))
         return await _change(visit, use_case, "campaign.resume", "Campaign resumed.")
-    except EtagMismatch:
-        raise Conflict(
-            "The campaign or one of its segments changed after you had opened the page. Nothing was confirmed."
-            " Check the campaign again."
-        ) from None
     except QuestionNotAnswered as error:
         form.refuse("recipients", _describe_difference(visit, shown, error.question))
         return await confirm("campaigns/resume.html", visit, form, status=409)
@@ -82,8 +75,7 @@ async def archive(visit: Visit) -> Response:
 async def duplicate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         campaign = await find_campaign(tx, visit)
-        with page_errors():
-            copy = await manage.duplicate(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
+        copy = await manage.duplicate(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
         after = {"name": copy.row.name, "copy_of": CAMPAIGN.encode(campaign.row.id)}
         subject = CAMPAIGN.encode(copy.row.id)
         await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after=after)
@@ -96,8 +88,7 @@ async def begin_follow_up(visit: Visit) -> Response:
     """Create a segment of customers who received the campaign and did not buy since, and a draft for that segment."""
     async with visit.database.transaction() as tx:
         campaign = await find_campaign(tx, visit)
-        with page_errors():
-            segment, draft = await follow_up(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
+        segment, draft = await follow_up(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
         created = (
             ("segment.create", SEGMENT.encode(segment.row.id), segment.row.name),
             ("campaign.create", CAMPAIGN.encode(draft.row.id), draft.row.name),
@@ -160,8 +151,7 @@ async def _change(visit: Visit, use_case: Callable[..., Awaitable[CampaignRow]],
     """Call a function of `manage` for the campaign, and record the change under `audit` in the audit log."""
     async with visit.database.transaction() as tx:
         before = (await find_campaign(tx, visit)).row
-        with page_errors():
-            after = await use_case(tx, visit.organization_id, before.id, by=visit.user.email)
+        after = await use_case(tx, visit.organization_id, before.id, by=visit.user.email)
         await record(
             tx,
             visit.organization_id,

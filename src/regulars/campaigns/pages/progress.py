@@ -142,9 +142,8 @@ async def show_campaign(visit: Visit) -> Response:
         totals = await list_totals(tx, visit.organization_id, row.id)
         texting = await load_texting(tx, visit.organization_id)
         replies = await _find_replies(tx, visit, row)
-        next_send_at = None
-        if row.state == CampaignState.SENDING:
-            next_send_at = await find_next_send_at(tx, visit.organization_id, row.id)
+        is_sending = row.state == CampaignState.SENDING
+        next_send_at = await find_next_send_at(tx, visit.organization_id, row.id) if is_sending else None
         approval = await _view_approval(tx, visit, campaign)
         audience = await describe_audience(tx, visit, campaign.definition)
     outcomes = add_up(totals)

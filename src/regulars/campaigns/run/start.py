@@ -14,7 +14,6 @@ from regulars.campaigns.approval import etag_part, why_approval_needed
 from regulars.campaigns.audience import resolve_definition
 from regulars.campaigns.confirmed_numbers import Question, RecipientsAndCost, read_cost
 from regulars.campaigns.definition import SendAtLocalTime, read_definition
-from regulars.campaigns.errors import DefinitionRefused
 from regulars.campaigns.estimate import estimate_counts
 from regulars.campaigns.local_times import FREEZE_BEFORE, find_first_time
 from regulars.campaigns.model import PIECE_IDS, WITHOUT_CONSENT, CampaignState, most_of, start_of
@@ -26,6 +25,7 @@ from regulars.campaigns.run.queries import DueCampaign
 from regulars.campaigns.totals import Differences, TotalKey
 from regulars.columns.client import AnalysisQueue
 from regulars.columns.protocol import AnalysisUnavailable, AudienceCounts, ConsentSplit, NotReady, SegmentQuery
+from regulars.conditions.documents import DefinitionRefused
 from regulars.experiments.arms import NO_ARM
 from regulars.experiments.holdout.settings import is_holdout_being_drawn
 from regulars.kit import failpoint
@@ -218,12 +218,8 @@ async def _store(
         await _pause(tx, organization_id, campaign, "No customer of these segments may be texted.")
         return
     estimate = await estimate_counts(tx, organization_id, definition, audience.counts)
-    question = Question(
-        estimate.recipients,
-        dict(estimate.size.cost.amounts),
-        counted,
-        is_cost_known=estimate.size.cost.is_complete,
-    )
+    cost = estimate.size.cost
+    question = Question(estimate.recipients, dict(cost.amounts), counted, is_cost_known=cost.is_complete)
     why = why_confirm_again(question, campaign, margin_percent=definition.margin_percent)
     if why is None:
         row, _ = await find_campaign(tx, organization_id, campaign.id)

@@ -14,6 +14,7 @@ from regulars.conditions.forms.catalog import FORMS_BY_KIND
 from regulars.conditions.forms.node import GROUPS, MORE, Node
 from regulars.conditions.forms.parts import PickedList
 from regulars.conditions.tree import CONDITIONS_MAX, DEPTH_MAX, Path
+from regulars.kit.refusals import TooLarge
 
 ROOT: Final = "r"
 # The lists whose values the user picks from a select, and which the server appends at once.
@@ -37,10 +38,6 @@ FIELDS_MAX: Final = 3_000
 _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 
 
-class TooManyNodes(Exception):
-    """The form has more conditions and groups than can be saved."""
-
-
 def read_tree(form: Mapping[str, list[str]]) -> Node:
     """Read the tree from the form; other fields are ignored."""
     kinds: dict[str, str] = {}
@@ -55,7 +52,7 @@ def read_tree(form: Mapping[str, list[str]]) -> Node:
             fields.setdefault(place, {})[field_name] = values
     # The number is checked first, because sorting, checking and rendering take quadratic time.
     if len(kinds) > NODES_MAX:
-        raise TooManyNodes(
+        raise TooLarge(
             f"There are at most {CONDITIONS_MAX} conditions, nested {DEPTH_MAX} deep; this form has {len(kinds)}"
             " conditions and groups. Nothing was changed."
         )

@@ -170,10 +170,10 @@ class TreeContext:
 
     attributes: Types
     properties: Types
-    counts: Mapping[Path, tuple[int, int]]
     faults: Mapping[Path, Sequence[Fault]]
     new: Path | None
     suggest_url: str
+    counts: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     members_url: str | None = None
 
 

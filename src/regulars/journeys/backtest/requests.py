@@ -10,9 +10,9 @@ import msgspec
 from regulars.journeys.backtest.report import BacktestReport
 from regulars.journeys.backtest.run import backtest_definition
 from regulars.journeys.definition import Definition, read_definition, write_definition
-from regulars.journeys.errors import JourneyError
 from regulars.kit.columns import fill, names_of
 from regulars.kit.db import Database, Tx
+from regulars.kit.refusals import Refused
 from regulars.texts.settings.store import load_texting
 from regulars.work.queue import Due, Queue, Schedule, WaitLimit, log_failure
 
@@ -163,7 +163,7 @@ class BacktestQueue(Queue):
                 report = await _run_backtest(database, organization_id, request, progress)
         except TimeoutError:
             failure = "It took more than five minutes; choose fewer days."
-        except JourneyError as refused:
+        except Refused as refused:
             failure = str(refused)
         except Exception as unexpected:  # noqa: BLE001  # the schedule retries it, then gives up
             error = unexpected
@@ -185,7 +185,7 @@ async def _run_backtest(
     async with database.transaction() as tx:
         texting = await load_texting(tx, organization_id)
         if texting is None:
-            raise JourneyError("The organization is gone.")
+            raise Refused("The organization is gone.")
         return await backtest_definition(
             tx,
             organization_id,

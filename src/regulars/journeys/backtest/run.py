@@ -20,7 +20,6 @@ from regulars.journeys.backtest.report import BacktestReport
 from regulars.journeys.backtest.simulation import BacktestContext, RunSimulation, SimulatedRun
 from regulars.journeys.context import NotEvaluable, evaluate
 from regulars.journeys.definition import Definition
-from regulars.journeys.errors import NotPossible
 from regulars.journeys.manage import load_journey, require_no_faults
 from regulars.journeys.model import SALE_TYPES, SaleRow, SaleTimes
 from regulars.journeys.program import FILTER
@@ -29,6 +28,7 @@ from regulars.journeys.runs.enter import EntryEvent, entry_of_sale, may_enter_ag
 from regulars.journeys.snapshot import find_sales, load_condition_context, load_condition_customers
 from regulars.kit.clock import start_of_last_days
 from regulars.kit.db import Tx
+from regulars.kit.refusals import NotPossible
 from regulars.texts.find import find_suppressed
 from regulars.texts.settings.store import Texting
 

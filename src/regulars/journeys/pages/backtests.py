@@ -10,7 +10,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.backtest.requests import BacktestRow, find_backtest, request_backtest
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.drafts import Draft, load_draft
-from regulars.journeys.pages.common import journey_url, page_errors, read_journey_id, render_journey
+from regulars.journeys.pages.common import journey_url, read_journey_id, render_journey
 from regulars.journeys.pages.trace import label_outcome
 from regulars.journeys.stats import load_total_stats
 from regulars.kit.clock import parse_timestamp
@@ -56,8 +56,7 @@ class BarSection(NamedTuple):
 
 async def show_backtest(visit: Visit, form: FormState | None = None) -> Response:
     async with visit.database.reading() as tx:
-        with page_errors():
-            draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
+        draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
         request = await find_backtest(tx, visit.organization_id, draft.row.id)
         sums = await load_total_stats(tx, visit.organization_id, [draft.row.id])
         people = await _find_people(tx, visit, request)
@@ -88,8 +87,7 @@ async def start_backtest(visit: Visit) -> Response:
     days = form.integer("days", minimum=1, maximum=DAYS_MAX)
     form.check()
     async with visit.database.transaction() as tx:
-        with page_errors():
-            draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
+        draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
         if draft.faults:
             raise Conflict("Fix the faults of the journey before you run a backtest; the builder shows them.")
         await request_backtest(

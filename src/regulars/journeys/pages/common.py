@@ -1,7 +1,6 @@
-"""Helpers of all journey pages: find the journey of the URL, make URLs, and convert errors."""
+"""Helpers of all journey pages: find the journey of the URL, and make URLs."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,13 +9,11 @@ from starlette.responses import Response
 from regulars.conditions.check import Fault
 from regulars.journeys import labels
 from regulars.journeys.definition import Definition
-from regulars.journeys.errors import DefinitionRefused, DraftTooLarge, JourneyNotFound, NotPossible, RunNotFound
 from regulars.journeys.manage import Journey, load_journey
 from regulars.journeys.model import JourneyRow
 from regulars.journeys.pages.flow import faults_at
 from regulars.kit.db import Tx
 from regulars.kit.ids import JOURNEY
-from regulars.web.errors import Conflict, FormTooLarge, PageNotFound
 from regulars.web.render import render
 from regulars.web.visit import Visit
 
@@ -30,21 +27,6 @@ STATES: Final = {
 }
 
 
-@contextmanager
-def page_errors() -> Iterator[None]:
-    """Convert errors of the journeys package to HTTP errors of pages."""
-    try:
-        yield
-    except (JourneyNotFound, RunNotFound) as error:
-        raise PageNotFound(str(error)) from None
-    except DraftTooLarge as error:
-        raise FormTooLarge(str(error)) from None
-    except DefinitionRefused:
-        raise Conflict("The journey has faults, which the builder shows. Nothing was changed.") from None
-    except NotPossible as error:
-        raise Conflict(str(error)) from None
-
-
 def read_journey_id(visit: Visit) -> UUID:
     """The id of the journey in the URL path."""
     return visit.read_id(JOURNEY, "There is no such journey in this organization.")
@@ -52,8 +34,7 @@ def read_journey_id(visit: Visit) -> UUID:
 
 async def find_journey(tx: Tx, visit: Visit, *, version: int | None = None) -> Journey:
     """The journey whose id is in the URL."""
-    with page_errors():
-        return await load_journey(tx, visit.organization_id, read_journey_id(visit), version=version)
+    return await load_journey(tx, visit.organization_id, read_journey_id(visit), version=version)
 
 
 def journey_url(visit: Visit, row: JourneyRow, *segments: str) -> str:

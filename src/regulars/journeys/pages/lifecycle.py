@@ -13,12 +13,12 @@ from regulars.journeys.backtest.requests import find_backtest
 from regulars.journeys.journey_templates import JOURNEY_TEMPLATES, find_template
 from regulars.journeys.manage import LONG_PAUSE, Journey, WaitingRuns, activate, archive, create_journey, pause
 from regulars.journeys.model import JourneyRow
-from regulars.journeys.pages.common import describe_entry, find_journey, journey_url, page_errors, render_journey
+from regulars.journeys.pages.common import describe_entry, find_journey, journey_url, render_journey
 from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.program import references_of
 from regulars.journeys.stats import load_total_stats
 from regulars.kit.db import Tx
-from regulars.kit.etag import EtagMismatch, etag_of
+from regulars.kit.etag import etag_of
 from regulars.kit.ids import JOURNEY
 from regulars.texts.labels import describe_hours
 from regulars.texts.settings.store import load_texting
@@ -91,20 +91,14 @@ async def submit_activate(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         waiting = form.choice("waiting", ("continue", "end")) if _was_pause_long(visit, journey) else None
         form.check()
-        try:
-            with page_errors():
-                activated = await activate(
-                    tx,
-                    visit.organization_id,
-                    journey.row.id,
-                    waiting=cast("WaitingRuns | None", waiting),
-                    by=visit.user.email,
-                    etag=visit.form.get("was"),
-                )
-        except EtagMismatch:
-            raise Conflict(
-                "The journey was changed after you had opened the page. Nothing was activated. Check the journey again."
-            ) from None
+        activated = await activate(
+            tx,
+            visit.organization_id,
+            journey.row.id,
+            waiting=cast("WaitingRuns | None", waiting),
+            by=visit.user.email,
+            etag=visit.form.get("was"),
+        )
         await _record_state(visit, tx, "journey.activate", before=journey.row, after=activated.row)
     done = f"{journey.row.name} is live. Customers enter from now on."
     return redirect(visit, journey_url(visit, journey.row), done=done)
@@ -122,8 +116,7 @@ async def _stop(visit: Visit, use_case: Callable[..., Awaitable[JourneyRow]], ac
     """Call `pause` or `archive`, and record the change as `act` in the audit log."""
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
-        with page_errors():
-            stopped = await use_case(tx, visit.organization_id, journey.row.id)
+        stopped = await use_case(tx, visit.organization_id, journey.row.id)
         await _record_state(visit, tx, act, before=journey.row, after=stopped)
     return redirect(visit, journey_url(visit, journey.row), done=f"{journey.row.name} {outcome}.")
 

@@ -10,7 +10,7 @@ from regulars.journeys.entry_explanation import EntryExplanation, explain
 from regulars.journeys.labels import describe_step, find_reference_names
 from regulars.journeys.manage import Journey
 from regulars.journeys.model import RunRow
-from regulars.journeys.pages.common import PATH, find_journey, journey_url, page_errors, render_journey
+from regulars.journeys.pages.common import PATH, find_journey, journey_url, render_journey
 from regulars.journeys.pages.flow import build_cards, step_labels
 from regulars.journeys.pages.trace import (
     WAITS,
@@ -168,8 +168,7 @@ async def resume(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         journey = await find_journey(tx, visit)
         run = await _find_run(tx, visit, journey)
-        with page_errors():
-            await resume_run(tx, visit.organization_id, run.id)
+        await resume_run(tx, visit.organization_id, run.id)
         await record(tx, visit.organization_id, actor_of(visit), "journey.resume_run", RUN.encode(run.id))
     return redirect(visit, journey_url(visit, journey.row, "runs", RUN.encode(run.id)), done="The step is tried again.")
 

@@ -5,11 +5,12 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from regulars.conditions.check import Fault
+from regulars.conditions.documents import DefinitionRefused
 from regulars.journeys import queries
 from regulars.journeys.definition import Definition, read_stored_definition
-from regulars.journeys.errors import DefinitionRefused, JourneyNotFound
 from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.db import Tx
+from regulars.kit.refusals import NotFound
 
 CACHED_VERSIONS_MAX: Final = 1_024
 
@@ -47,7 +48,7 @@ async def load_versions(
     versions = await _load(tx, organization_id, keys)
     for version in versions.values():
         if version.damage:
-            raise DefinitionRefused(f"{version.damage[0].place}: {version.damage[0].message}")
+            raise DefinitionRefused(version.damage)
     return versions
 
 
@@ -58,7 +59,7 @@ async def _load(tx: Tx, organization_id: UUID, keys: Collection[tuple[UUID, int]
         stored = await queries.find_definitions(tx, organization_id, missing)
         for journey_id, number in missing:
             if (journey_id, number) not in stored:
-                raise JourneyNotFound(f"The version {number} of journey {journey_id} is gone.")
+                raise NotFound(f"The version {number} of journey {journey_id} is gone.")
             text, has_independent_splits = stored[journey_id, number]
             definition, damage = read_stored_definition(text)
             version = loaded[journey_id, number] = Version(definition, has_independent_splits, tuple(damage))

@@ -4,11 +4,11 @@ attempt."""
 from typing import Final
 from uuid import UUID
 
-from regulars.journeys.errors import NotPossible, RunNotFound
 from regulars.journeys.interests import start_recording_facts
 from regulars.journeys.model import RunRow, TraceEntry
 from regulars.journeys.runs import queries, trace
 from regulars.kit.db import Tx
+from regulars.kit.refusals import NotFound, NotPossible
 from regulars.texts.stops import SET_ASIDE_MAX, cancel_texts
 
 _BATCH_ROWS: Final = 2_000
@@ -53,7 +53,7 @@ async def release_runs(tx: Tx, organization_id: UUID, journey_id: UUID) -> int:
 async def resume_run(tx: Tx, organization_id: UUID, run_id: UUID) -> None:
     run = await queries.lock_run(tx, organization_id, run_id)
     if run is None:
-        raise RunNotFound("There is no run with this id.")
+        raise NotFound("There is no run with this id.")
     if run.state != "parked":
         raise NotPossible(f"Only a parked run can be resumed; this one is {run.state}.")
     resumed = run._replace(state="active", attempts=0, due_at=tx.now, reason=None)

@@ -14,6 +14,7 @@ from regulars.columns.client import DEADLINE_S, Analysis
 from regulars.columns.model import BuildProgress
 from regulars.columns.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.conditions.check import EMPTY_GROUP, Fault, Types
+from regulars.conditions.documents import DefinitionRefused
 from regulars.conditions.field_suggestions import SUGGESTIONS_PATH
 from regulars.conditions.forms import draft
 from regulars.conditions.forms.fields import node_of
@@ -35,7 +36,7 @@ from regulars.conditions.tree import Group, Path
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of, require_etag
 from regulars.kit.ids import SEGMENT
-from regulars.segments.definition import Definition, DefinitionRefused, SegmentNotFound, read_definition
+from regulars.segments.definition import Definition, read_definition
 from regulars.segments.pages.explanations import explain_membership
 from regulars.segments.pages.figures import (
     PAGE_WAIT_S,
@@ -55,7 +56,6 @@ from regulars.segments.saved.resolve import ResolvedSegment, query_of, resolve
 from regulars.segments.saved.sizes import list_sizes, store_size
 from regulars.segments.saved.uses import PATH, DescribeUses, Use, list_uses
 from regulars.segments.suggestions import find_suggestions, new_definition
-from regulars.web.errors import FormTooLarge, PageNotFound
 from regulars.web.form import EditConflict
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
@@ -203,10 +203,7 @@ class Builder:
         return redirect(visit, visit.url(PATH, "new"))
 
     async def _read_edit(self, visit: Visit) -> SegmentEdit:
-        try:
-            root = draft.read_tree(visit.form_lists)
-        except draft.TooManyNodes as error:
-            raise FormTooLarge(str(error)) from None
+        root = draft.read_tree(visit.form_lists)
         new = draft.apply_action(root, visit.form.get("act", ""))
         async with visit.database.reading() as tx:
             segment = await find_segment(tx, visit) if visit.references else None
@@ -355,10 +352,7 @@ class Builder:
 async def find_segment(tx: Tx, visit: Visit) -> Segment:
     """The segment that the URL names, in this organization."""
     identifier = visit.read_id(SEGMENT, "No segment of this organization has this id.")
-    try:
-        return await manage.load_segment(tx, visit.organization_id, identifier)
-    except SegmentNotFound as error:
-        raise PageNotFound("No segment of this organization has this id; it may have been deleted.") from error
+    return await manage.load_segment(tx, visit.organization_id, identifier)
 
 
 def _edit_of(definition: Definition, *, segment: Segment | None = None) -> SegmentEdit:

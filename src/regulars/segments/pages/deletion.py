@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.segments.definition import InUse
+from regulars.kit.refusals import NotPossible
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.saved import manage
 from regulars.segments.saved.uses import PATH, DescribeUses, list_uses
@@ -28,7 +28,7 @@ class Deletion:
     async def delete(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             segment = await find_segment(tx, visit)
-            with FormState(again=self.ask).refusing("uses", InUse):
+            with FormState(again=self.ask).refusing("uses", NotPossible):
                 await manage.delete_segment(tx, visit.organization_id, segment.row.id)
             before = {"version": segment.row.version}
             await record(tx, visit.organization_id, actor_of(visit), "segment.delete", segment.id, before=before)

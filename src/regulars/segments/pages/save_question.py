@@ -14,10 +14,11 @@ from starlette.responses import Response
 from regulars.columns.client import DEADLINE_S, Analysis
 from regulars.columns.protocol import AnalysisUnavailable, NotReady, SegmentQuery
 from regulars.conditions.check import ConditionContext, blocking_faults
+from regulars.conditions.documents import DefinitionRefused
 from regulars.conditions.tree import Any, Condition, Group, InSegment, order_referenced_segments
 from regulars.kit.db import Tx
 from regulars.kit.etag import etag_of
-from regulars.segments.definition import Definition, DefinitionRefused
+from regulars.segments.definition import Definition
 from regulars.segments.pages.figures import MembershipDifference, TimeBudget, differ, find_difference
 from regulars.segments.saved.manage import find_faults_of_draft
 from regulars.segments.saved.model import Segment

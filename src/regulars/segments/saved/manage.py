@@ -11,20 +11,14 @@ from regulars.catalog.model import Catalog
 from regulars.columns import column_rows as columns
 from regulars.columns import lifecycle
 from regulars.conditions.check import Fault, blocking_faults
+from regulars.conditions.documents import DefinitionRefused
 from regulars.conditions.faults import find_empty_texts
 from regulars.conditions.tree import attributes_of, properties_of, segments_of
 from regulars.kit.db import Database, Tx
 from regulars.kit.etag import require_etag
 from regulars.kit.ids import SEGMENT, new_uuid
-from regulars.segments.definition import (
-    CHAIN_MAX,
-    Definition,
-    DefinitionRefused,
-    InUse,
-    SegmentNotFound,
-    read_stored_definition,
-    write_definition,
-)
+from regulars.kit.refusals import NotFound, NotPossible
+from regulars.segments.definition import CHAIN_MAX, Definition, read_stored_definition, write_definition
 from regulars.segments.saved import queries
 from regulars.segments.saved.model import Segment, SegmentRow, SegmentVersionRow
 from regulars.segments.saved.resolve import resolve
@@ -72,7 +66,7 @@ async def delete_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> Seg
     uses = await queries.find_uses(tx, organization_id, [segment_id])
     if uses:
         kinds = sorted({use.kind for use in uses})
-        raise InUse(f"It is used by {len(uses)} of these: {', '.join(kinds)}. Take it out there first.")
+        raise NotPossible(f"It is used by {len(uses)} of these: {', '.join(kinds)}. Take it out there first.")
     await queries.delete_uses(tx, organization_id, kind=KIND, used_by_id=segment_id)
     await queries.delete_keys(tx, organization_id, segment_id)
     await queries.delete_versions(tx, organization_id, segment_id)
@@ -88,7 +82,7 @@ async def load_segment(tx: Tx, organization_id: UUID, segment_id: UUID, *, versi
     row = await _find_segment(tx, organization_id, segment_id)
     saved = await queries.find_version(tx, organization_id, segment_id, version or row.version)
     if saved is None:
-        raise SegmentNotFound("The segment has no such version.")
+        raise NotFound("The segment has no such version.")
     definition, damage = read_stored_definition(saved.definition)
     resolved = await resolve(tx, organization_id, definition.match, damage=damage)
     return Segment(row, saved, definition, list(resolved.faults), tuple(damage))
@@ -207,7 +201,7 @@ def faults_of_name(name: str) -> list[Fault]:
 async def _find_segment(tx: Tx, organization_id: UUID, segment_id: UUID) -> SegmentRow:
     row = await queries.find_segment(tx, organization_id, segment_id)
     if row is None:
-        raise SegmentNotFound("There is no segment with this id.")
+        raise NotFound("No segment of this organization has this id; it may have been deleted.")
     return row
 
 

@@ -11,10 +11,10 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE
+from regulars.kit.refusals import NotPossible
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import mask
 from regulars.web.access import Action
-from regulars.web.errors import PageNotFound
 from regulars.web.form import FormRefused, FormState, format_time_field
 from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
 from regulars.web.render import redirect, render, render_form
@@ -23,7 +23,6 @@ from regulars.web.visit import Visit
 from regulars.webhooks import manage, model, replay
 from regulars.webhooks.delivery.schedule import RETRIES
 from regulars.webhooks.delivery.send import USER_AGENT
-from regulars.webhooks.errors import DeliveryNotFound, WebhookError
 from regulars.webhooks.find import FAILED_COUNTED_MAX, count_failed, find_details
 from regulars.webhooks.pages.webhook_view import DELIVERIES, PATH, WebhookView, find_endpoint_in_path
 from regulars.webhooks.queries.lists import list_deliveries
@@ -140,7 +139,7 @@ class DeliveryPages:
         ]
 
     async def replay(self, visit: Visit) -> Response:
-        with FormState(again=self.show).refusing("replay", WebhookError):
+        with FormState(again=self.show).refusing("replay", NotPossible):
             async with visit.database.transaction() as tx:
                 details = await _find_details_in_path(tx, visit)
                 new_id = await replay.replay_delivery(tx, visit.organization_id, details.delivery.id)
@@ -179,7 +178,7 @@ class DeliveryPages:
         if form.is_refused or since is None:
             raise FormRefused(form)
         only_failed = form.is_checked("failed")
-        with form.refusing("since", WebhookError):
+        with form.refusing("since", NotPossible):
             async with visit.database.transaction() as tx:
                 count = await replay.replay_range(
                     tx, visit.organization_id, status.endpoint.id, since=since, until=until, only_failed=only_failed
@@ -231,10 +230,7 @@ def _make_csv_row(delivery: model.Delivery) -> list[str]:
 
 
 async def _find_details_in_path(tx: Tx, visit: Visit) -> model.DeliveryDetails:
-    try:
-        return await find_details(tx, visit.organization_id, WEBHOOK_DELIVERY.decode(visit.references[0]))
-    except DeliveryNotFound as error:
-        raise PageNotFound(str(error)) from None
+    return await find_details(tx, visit.organization_id, WEBHOOK_DELIVERY.decode(visit.references[0]))
 
 
 def format_body(visit: Visit, body: str | None) -> str | None:

@@ -13,18 +13,19 @@ from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, require_etag
 from regulars.kit.ids import WEBHOOK
 from regulars.kit.keyset import PageRequest
+from regulars.kit.refusals import NotPossible
 from regulars.kit.ssrf import AddressPolicy
 from regulars.kit.vault import AnyVault, VaultError
 from regulars.web.access import Action
-from regulars.web.errors import Conflict, PageNotFound
+from regulars.web.errors import Conflict
 from regulars.web.form import FormRefused, FormState
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import events, manage
-from regulars.webhooks.errors import EndpointRefused, NotPossibleNow, WebhookError
 from regulars.webhooks.event_reference import EVENTS, read_example_receiver
 from regulars.webhooks.find import WAITING_COUNTED_MAX, list_statuses
+from regulars.webhooks.manage import EndpointRefused
 from regulars.webhooks.model import (
     DEFAULT_EVENT_TYPES,
     DESCRIPTION_CHARACTERS_MAX,
@@ -159,7 +160,7 @@ class EndpointPages:
                 changed = await manage.change_endpoint(
                     tx, visit.organization_id, before.id, **fields, policy=self._policy
                 )
-            except WebhookError as error:
+            except EndpointRefused as error:
                 raise _refuse(form, error) from None
             await _record(tx, visit, "webhook.change", changed, before=_describe(before), after=_describe(changed))
         return redirect(visit, _url(visit, changed), done="Saved. Waiting deliveries go to this address.")
@@ -167,7 +168,7 @@ class EndpointPages:
     async def ping(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
-        with FormState(again=self.show).refusing("ping", WebhookError):
+        with FormState(again=self.show).refusing("ping", NotPossible):
             async with visit.database.transaction() as tx:
                 delivery_id = await events.ping(tx, visit.organization_id, endpoint.id)
                 await _record(tx, visit, "webhook.ping", endpoint)
@@ -183,25 +184,17 @@ class EndpointPages:
     async def enable(self, visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             endpoint = await _lock_endpoint_in_path(tx, visit)
-            try:
-                require_etag(part_of(endpoint), visit.form.get("was"))
-            except EtagMismatch:
-                raise Conflict(
-                    "The endpoint was changed after you had opened the page. It was not enabled. Check it again."
-                ) from None
+            require_etag(part_of(endpoint), visit.form.get("was"))
             await manage.enable_endpoint(tx, visit.organization_id, endpoint.id)
             await _record(tx, visit, "webhook.approve" if endpoint.is_draft else "webhook.enable", endpoint)
         done = "Approved. Events are sent now." if endpoint.is_draft else "Enabled. Waiting deliveries are sent now."
         return redirect(visit, _url(visit, endpoint), done=done)
 
     async def withdraw(self, visit: Visit) -> Response:
-        try:
-            async with visit.database.transaction() as tx:
-                endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
-                await manage.withdraw_draft(tx, visit.organization_id, endpoint.id)
-                await _record(tx, visit, "webhook.withdraw", endpoint, before=_describe(endpoint))
-        except NotPossibleNow as error:
-            raise Conflict(str(error)) from None
+        async with visit.database.transaction() as tx:
+            endpoint = (await find_endpoint_in_path(tx, visit)).endpoint
+            await manage.withdraw_draft(tx, visit.organization_id, endpoint.id)
+            await _record(tx, visit, "webhook.withdraw", endpoint, before=_describe(endpoint))
         return redirect(visit, visit.url(PATH), done="The draft was deleted.")
 
     async def delete(self, visit: Visit) -> Response:
@@ -292,10 +285,7 @@ def _show_secrets(visit: Visit, endpoint: Endpoint, secrets: str, *, done: str |
 
 async def _lock_endpoint_in_path(tx: Tx, visit: Visit) -> Endpoint:
     """The endpoint, locked until the transaction ends: what the form showed is compared with what is then changed."""
-    try:
-        return await manage.lock_endpoint(tx, visit.organization_id, visit.read_id(WEBHOOK, NO_ENDPOINT))
-    except WebhookError:
-        raise PageNotFound(NO_ENDPOINT) from None
+    return await manage.lock_endpoint(tx, visit.organization_id, visit.read_id(WEBHOOK, NO_ENDPOINT))
 
 
 async def _find_drafter(tx: Tx, visit: Visit, endpoint: Endpoint) -> str | None:

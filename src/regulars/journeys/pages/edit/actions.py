@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.log import actor_of, record
-from regulars.conditions.forms.draft import TooManyNodes, apply_action, read_tree
+from regulars.conditions.forms.draft import apply_action, read_tree
 from regulars.conditions.forms.view import build, fit_tree
 from regulars.conditions.tree import Condition, Group, Nothing
 from regulars.journeys import step_tree as tree
@@ -30,7 +30,7 @@ from regulars.texts.errors import SettingRefused
 from regulars.texts.team_numbers import send_test_text
 from regulars.texts.template import TemplateError
 from regulars.texts.text_form import apply_button, read_text_form
-from regulars.web.errors import FormTooLarge, PageNotFound
+from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
@@ -150,11 +150,10 @@ async def _show_text(visit: Visit, values: dict[str, str], message: str) -> Resp
     form, place, search = FormState({**values, **texts}), values.get("place", ""), values.get("who", "").strip()
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)
-        with builder.step_errors():
-            if values.get("is_new"):
-                panel = await builder.add_panel(tx, visit, draft, place, "send_text", form=form, search=search)
-            else:
-                panel = await builder.step_panel(tx, visit, draft, place, form=form, search=search)
+        if values.get("is_new"):
+            panel = await builder.add_panel(tx, visit, draft, place, "send_text", form=form, search=search)
+        else:
+            panel = await builder.step_panel(tx, visit, draft, place, form=form, search=search)
     # The form keeps the etag of the step that the user opened, so that saving cannot overwrite later changes.
     panel = replace(panel, was=values.get("was", ""), values={**panel.values, "test": message})
     return builder.render_builder(visit, draft, panel)
@@ -177,8 +176,7 @@ async def remove_step(visit: Visit) -> Response:
     place = visit.form.get("place", "")
     async with visit.database.reading() as tx:
         draft = await builder.find_draft(tx, visit)
-    with builder.step_errors():
-        step = tree.step_at(draft.definition, place)
+    step = tree.step_at(draft.definition, place)
     if isinstance(step, Fork) and (step.then or step.otherwise) and not visit.form.get("sure"):
         return render(
             visit,
@@ -205,16 +203,12 @@ async def remove_step(visit: Visit) -> Response:
 async def change_condition(visit: Visit) -> Response:
     """Save the conditions of the filter or a branch (button `keep`); other buttons return the changed form."""
     owner = visit.form.get("of", "")
-    try:
-        root = read_tree(visit.form_lists)
-    except TooManyNodes as error:
-        raise FormTooLarge(str(error)) from None
+    root = read_tree(visit.form_lists)
     if "keep" not in visit.form:
         new_node = apply_action(root, visit.form.get("act", ""))
         async with visit.database.reading() as tx:
             draft = await builder.find_draft(tx, visit)
-            with builder.step_errors():
-                panel = await condition_panel(tx, visit, draft, owner, root=root, new=new_node)
+            panel = await condition_panel(tx, visit, draft, owner, root=root, new=new_node)
         return builder.render_builder(visit, draft, replace(panel, was=visit.form.get("was", "")))
     form = FormState(visit.form)
 

@@ -1,7 +1,6 @@
 """The page of the journey builder: the flow on the left, the form of the selected part (the panel) on the right."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from regulars.journeys import labels
 from regulars.journeys.definition import WEEKDAYS, Branch, Definition, SendText
 from regulars.journeys.drafts import Draft, load_draft
 from regulars.journeys.manage import list_choices
-from regulars.journeys.pages.common import describe_entry, journey_url, page_errors, read_journey_id, render_journey
+from regulars.journeys.pages.common import describe_entry, journey_url, read_journey_id, render_journey
 from regulars.journeys.pages.edit.message_editor import TextMeasure, field_labels, measure_text
 from regulars.journeys.pages.edit.step_forms import CHOICES, STEP_KINDS, fill_form, new_form
 from regulars.journeys.pages.flow import build_cards, step_labels
@@ -74,7 +73,6 @@ async def condition_panel(
     context = TreeContext(
         attributes=attributes,
         properties=properties,
-        counts={},
         faults=faults_by_path(built, faults),
         new=new,
         suggest_url=visit.url(SUGGESTIONS_PATH),
@@ -89,8 +87,7 @@ async def condition_panel(
     )
     # A journey that an opt-in triggers has no ticket, so conditions on tickets are not offered.
     kinds = choices.kinds if draft.definition.trigger == "opt_in" else {**choices.kinds, **TICKET_KINDS}
-    values: dict[str, Any] = {"tree": view(root, context), "owner": owner, "groups": GROUPS, "kinds": kinds}
-    values["offered"] = choices
+    values = {"tree": view(root, context), "owner": owner, "groups": GROUPS, "kinds": kinds, "offered": choices}
     return Panel(name="rules", form=form or FormState(), was=etag_of(condition), place=owner, values=values)
 
 
@@ -104,22 +101,11 @@ def _tree_of(condition: Condition | None) -> Node:
 async def show_builder(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         draft = await find_draft(tx, visit)
-        with step_errors():
-            return render_builder(visit, draft, await choose_panel(tx, visit, draft))
-
-
-@contextmanager
-def step_errors() -> Iterator[None]:
-    """Convert `StepNotFound` to an HTTP error of pages."""
-    try:
-        yield
-    except StepNotFound:
-        raise PageNotFound("This step is no longer in the draft.") from None
+        return render_builder(visit, draft, await choose_panel(tx, visit, draft))
 
 
 async def find_draft(tx: Tx, visit: Visit) -> Draft:
-    with page_errors():
-        draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
+    draft = await load_draft(tx, visit.organization_id, read_journey_id(visit))
     if draft.row.state == "archived":
         raise PageNotFound("A journey that has ended cannot be edited; duplicate it.")
     return draft
@@ -158,7 +144,7 @@ async def add_panel(
     path, index = split_place(place)
     steps = steps_in(draft.definition, path)
     if not 0 <= index <= len(steps):
-        raise StepNotFound(place)
+        raise StepNotFound
     kind = kind if kind in STEP_KINDS else ""
     filled_form = form or new_form(kind)
     values: dict[str, Any] = {"kind": kind, "choices": CHOICES}

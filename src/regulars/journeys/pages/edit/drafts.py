@@ -9,7 +9,7 @@ from regulars.accounts.audit.log import actor_of, record
 from regulars.journeys.definition import Definition
 from regulars.journeys.difference import diff_definitions
 from regulars.journeys.drafts import Draft, discard_draft, lock_draft, save_draft, write_draft
-from regulars.journeys.pages.common import PATH, find_journey, journey_url, page_errors, read_journey_id, render_journey
+from regulars.journeys.pages.common import PATH, find_journey, journey_url, read_journey_id, render_journey
 from regulars.journeys.pages.edit.builder import Panel, find_draft, render_builder
 from regulars.journeys.step_tree import StepNotFound
 from regulars.kit.db import Tx
@@ -43,23 +43,20 @@ async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Draft
     the field `check`, show the form again with what is wrong in it, and write nothing."""
     journey_id, etag = read_journey_id(visit), visit.form.get("was", "")
     async with visit.database.transaction() as tx:
-        with page_errors():
-            draft = await lock_draft(tx, visit.organization_id, journey_id)
-            try:
-                change = await plan(tx, draft)
-            except StepNotFound:
-                raise Conflict(
-                    "The step is gone, because another user changed the draft. Open the draft again."
-                ) from None
-            is_check = "check" in visit.form
-            if change.panel is not None and (is_check or change.new_definition is None):
-                panel = replace(await change.panel(), was=etag)
-                return render_builder(visit, draft, panel, status=200 if is_check else 400)
-            if change.new_definition is None or etag_of(change.edited_part) != etag:
-                return await _render_conflict(visit, draft, change)
-            if change.new_definition == draft.definition:
-                return redirect(visit, f"{builder_url(visit)}{change.url_suffix}", done="Nothing was changed.")
-            await write_draft(tx, visit.organization_id, draft, change.new_definition, by=visit.user.email)
+        draft = await lock_draft(tx, visit.organization_id, journey_id)
+        try:
+            change = await plan(tx, draft)
+        except StepNotFound:
+            raise Conflict("The step is gone, because another user changed the draft. Open the draft again.") from None
+        is_check = "check" in visit.form
+        if change.panel is not None and (is_check or change.new_definition is None):
+            panel = replace(await change.panel(), was=etag)
+            return render_builder(visit, draft, panel, status=200 if is_check else 400)
+        if change.new_definition is None or etag_of(change.edited_part) != etag:
+            return await _render_conflict(visit, draft, change)
+        if change.new_definition == draft.definition:
+            return redirect(visit, f"{builder_url(visit)}{change.url_suffix}", done="Nothing was changed.")
+        await write_draft(tx, visit.organization_id, draft, change.new_definition, by=visit.user.email)
         if not draft.has_changes:
             after, subject = {"based_on": draft.stored.based_on}, JOURNEY.encode(journey_id)
             await record(tx, visit.organization_id, actor_of(visit), "journey.edit", subject, after=after)
@@ -88,8 +85,7 @@ async def save(visit: Visit) -> Response:
     try:
         async with visit.database.transaction() as tx:
             before = await find_journey(tx, visit)
-            with page_errors():
-                journey = await save_draft(tx, visit.organization_id, read_journey_id(visit), etag=etag, by=by)
+            journey = await save_draft(tx, visit.organization_id, read_journey_id(visit), etag=etag, by=by)
             row = journey.row
             is_new = row.version != before.row.version
             after = {"version": row.version, "name": row.name, "state": row.state}

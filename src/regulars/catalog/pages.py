@@ -9,7 +9,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.catalog import entries
 from regulars.catalog.counts import counting
 from regulars.catalog.counts.model import CountJob, JobState, Tally
@@ -191,8 +191,7 @@ class _CatalogPages:
                 changed = await counting.confirm_preview(tx, visit.organization_id, preview)
             if changed is not None:
                 before, after = {"type": str(entry.type)}, {"type": str(changed.type)}
-                act = f"{self.labels.catalog.value}.type"
-                await record(tx, visit.organization_id, actor_of(visit), act, key, before=before, after=after)
+                await record_act(tx, visit, f"{self.labels.catalog.value}.type", key, before=before, after=after)
         if changed is None:
             done = "The type was not changed, because the preview is gone or not finished. Preview the change again."
         else:

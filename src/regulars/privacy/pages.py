@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.consent.find import list_by_profile
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, ById, read_reference
@@ -31,7 +31,7 @@ PATH: Final = "/customers"
 async def export_customer(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         profile = await _find_customer(tx, visit)
-        await record(tx, visit.organization_id, actor_of(visit), "customer.export", PROFILE.encode(profile.id))
+        await record_act(tx, visit, "customer.export", PROFILE.encode(profile.id))
     pieces = export_person(visit.database, visit.organization_id, profile, secret=visit.organization.secret)
     return Download(pieces, filename=f"{PROFILE.encode(profile.id)}.json", media_type="application/json")
 
@@ -53,7 +53,7 @@ async def erase_customer(visit: Visit, *, log: ErasureLog) -> Response:
         [outcome] = await erase_profiles(
             tx, visit.organization_id, [ById(profile.id)], secret=visit.organization.secret, log=log
         )
-        await record(tx, visit.organization_id, actor_of(visit), "customer.erase", PROFILE.encode(profile.id))
+        await record_act(tx, visit, "customer.erase", PROFILE.encode(profile.id))
     # An erasure withdraws consent, so the response waits until no text to the customer is being sent.
     numbers = outcome.number_hashes if isinstance(outcome, ErasedProfile) else ()
     await wait_for_texts_in_flight(visit.database, visit.organization_id, numbers)

@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.web.csv import csv_response
 from regulars.web.visit import Visit
 
@@ -36,4 +36,4 @@ async def _count_and_record(
             yield row
     finally:
         async with visit.database.transaction() as tx:
-            await record(tx, visit.organization_id, actor_of(visit), act, subject, after={**after, "rows": count})
+            await record_act(tx, visit, act, subject, after={**after, "rows": count})

@@ -58,6 +58,19 @@ def actor_of(visit: "Visit") -> Actor:
     return Actor(visit.user.id, visit.user.email, visit.client_address or None)
 
 
+async def record_act(
+    tx: Tx,
+    visit: "Visit",
+    act: str,
+    subject: str,
+    *,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Record what the signed-in user does, in the organization of the page."""
+    await record(tx, visit.organization_id, actor_of(visit), act, subject, before=before, after=after)
+
+
 async def record(
     tx: Tx,
     organization_id: UUID,

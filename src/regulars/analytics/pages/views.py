@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.analytics.model import NAME_CHARACTERS_MAX, QUERY_CHARACTERS_MAX, VIEWS_MAX, SavedView, TooManyViews
 from regulars.analytics.saved_views import delete_view, save_view
 from regulars.web.errors import BadForm
@@ -25,7 +25,7 @@ async def save(visit: Visit) -> Response:
     try:
         async with visit.database.transaction() as tx:
             await save_view(tx, visit.organization_id, visit.user.id, page=page, view=SavedView(name, query))
-            await record(tx, visit.organization_id, actor_of(visit), "view.save", name, after={"page": page})
+            await record_act(tx, visit, "view.save", name, after={"page": page})
     except TooManyViews:
         raise BadForm(f"You can save at most {VIEWS_MAX} views of a page. Delete one first.") from None
     return redirect(visit, url, done=f"View saved as “{name}”.")
@@ -36,7 +36,7 @@ async def delete(visit: Visit) -> Response:
     name = visit.form.get("name", "")
     async with visit.database.transaction() as tx:
         if await delete_view(tx, visit.organization_id, visit.user.id, page=page, name=name):
-            await record(tx, visit.organization_id, actor_of(visit), "view.delete", name, before={"page": page})
+            await record_act(tx, visit, "view.delete", name, before={"page": page})
     return redirect(visit, url, done="View deleted.")
 
 

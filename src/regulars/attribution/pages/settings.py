@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.attribution.model import CLICK_DAYS_MAX, DELIVERY_HOURS_MAX, LIFT_DAYS_MAX, Attributed, Windows
 from regulars.attribution.windows import (
     WindowsChanged,
@@ -54,10 +54,9 @@ async def save(visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             before = (await list_versions(tx, visit.organization_id))[0]
             saved = await save_windows(tx, visit.organization_id, windows, expected=expected, by=visit.user.email)
-            await record(
+            await record_act(
                 tx,
-                visit.organization_id,
-                actor_of(visit),
+                visit,
                 "attribution.windows",
                 str(saved.version),
                 before=before.windows._asdict(),

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.campaigns.approval_rule import ApprovalRule, load_rule, save_rule
 from regulars.campaigns.confirmed_numbers import RECIPIENTS_MAX
 from regulars.campaigns.manage import PATH
@@ -40,14 +40,8 @@ async def save_approval(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         before = await load_rule(tx, visit.organization_id)
         await save_rule(tx, visit.organization_id, rule)
-        await record(
-            tx,
-            visit.organization_id,
-            actor_of(visit),
-            "campaign.approval",
-            "",
-            before=msgspec.to_builtins(before),
-            after=msgspec.to_builtins(rule),
+        await record_act(
+            tx, visit, "campaign.approval", "", before=msgspec.to_builtins(before), after=msgspec.to_builtins(rule)
         )
     return redirect(visit, visit.url(PATH), done="Approval rule saved.")
 

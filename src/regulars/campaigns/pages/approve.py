@@ -3,7 +3,7 @@ covers."""
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.campaigns.approval import approve, etag_part, why_not_approver
 from regulars.campaigns.confirmed_numbers import RecipientsAndCost, read_cost
 from regulars.campaigns.pages.common import (
@@ -55,9 +55,7 @@ class ApprovePage:
                 etag=form.value("was"),
             )
             after = {"name": row.name, "revision": row.revision, "recipients": row.approved_recipients}
-            await record(
-                tx, visit.organization_id, actor_of(visit), "campaign.approve", CAMPAIGN.encode(row.id), after=after
-            )
+            await record_act(tx, visit, "campaign.approve", CAMPAIGN.encode(row.id), after=after)
         most = RecipientsAndCost(row.approved_recipients or 0, read_cost(row.approved_cost))
         return redirect(
             visit, campaign_url(visit, row), done=f"Campaign approved: {describe_most(visit.format, most)}."

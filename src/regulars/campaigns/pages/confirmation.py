@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.campaigns import manage
 from regulars.campaigns.approval import why_approval_needed
 from regulars.campaigns.definition import SendNow
@@ -63,7 +63,7 @@ class Confirmation:
                 ) from None
             act = "campaign.send" if is_now else "campaign.schedule"
             after = {"name": row.name, "state": row.state, "recipients": recipients}
-            await record(tx, visit.organization_id, actor_of(visit), act, CAMPAIGN.encode(row.id), after=after)
+            await record_act(tx, visit, act, CAMPAIGN.encode(row.id), after=after)
         done = "The campaign starts now." if is_now else "Campaign scheduled."
         return redirect(visit, campaign_url(visit, row), done=done)
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.campaigns import manage
 from regulars.campaigns.definition import VARIANTS_MAX, Definition
 from regulars.campaigns.manage import Campaign
@@ -91,10 +91,9 @@ class Editor:
         saved = await manage.update_campaign(
             tx, visit.organization_id, before.row.id, definition, created_by=visit.user.email, etag=etag
         )
-        await record(
+        await record_act(
             tx,
-            visit.organization_id,
-            actor_of(visit),
+            visit,
             "campaign.update",
             CAMPAIGN.encode(before.row.id),
             before={"revision": before.row.revision},
@@ -123,7 +122,7 @@ class Editor:
         try:
             async with visit.database.transaction() as tx:
                 text = await send_test_text(tx, visit.organization_id, visit.user, content, language=language)
-                await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(text.id))
+                await record_act(tx, visit, "text.test", TEXT.encode(text.id))
             message = f"The test text of variant {VARIANT_LETTERS[number - 1]} is on its way to your number."
         except (SettingRefused, TemplateError) as error:
             message = f"No test text was sent. {error}"

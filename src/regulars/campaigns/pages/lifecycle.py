@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.campaigns import manage
 from regulars.campaigns.approval import (
     Objection,
@@ -77,8 +77,7 @@ async def duplicate(visit: Visit) -> Response:
         campaign = await find_campaign(tx, visit)
         copy = await manage.duplicate(tx, visit.organization_id, campaign.row.id, by=visit.user.email)
         after = {"name": copy.row.name, "copy_of": CAMPAIGN.encode(campaign.row.id)}
-        subject = CAMPAIGN.encode(copy.row.id)
-        await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after=after)
+        await record_act(tx, visit, "campaign.create", CAMPAIGN.encode(copy.row.id), after=after)
     return redirect(
         visit, campaign_url(visit, copy.row, "edit"), done="Draft copy created, without start and end times."
     )
@@ -94,8 +93,7 @@ async def begin_follow_up(visit: Visit) -> Response:
             ("campaign.create", CAMPAIGN.encode(draft.row.id), draft.row.name),
         )
         for act, subject, name in created:
-            after = {"name": name, "follows": CAMPAIGN.encode(campaign.row.id)}
-            await record(tx, visit.organization_id, actor_of(visit), act, subject, after=after)
+            await record_act(tx, visit, act, subject, after={"name": name, "follows": CAMPAIGN.encode(campaign.row.id)})
     done = "Segment and draft created for customers who received the text and did not buy since."
     return redirect(visit, campaign_url(visit, draft.row, "edit"), done=done)
 
@@ -152,10 +150,9 @@ async def _change(visit: Visit, use_case: Callable[..., Awaitable[CampaignRow]],
     async with visit.database.transaction() as tx:
         before = (await find_campaign(tx, visit)).row
         after = await use_case(tx, visit.organization_id, before.id, by=visit.user.email)
-        await record(
+        await record_act(
             tx,
-            visit.organization_id,
-            actor_of(visit),
+            visit,
             audit,
             CAMPAIGN.encode(before.id),
             before={"state": before.state},

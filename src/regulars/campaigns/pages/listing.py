@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.campaigns.definition import Definition
 from regulars.campaigns.manage import PATH, create_campaign, list_campaigns
 from regulars.campaigns.model import CampaignRow
@@ -102,7 +102,6 @@ async def create(visit: Visit) -> Response:
         form.check()
         definition = Definition(name=name, include=(segment,), variants=())
         created = await create_campaign(tx, visit.organization_id, definition, created_by=visit.user.email)
-        subject = CAMPAIGN.encode(created.row.id)
-        await record(tx, visit.organization_id, actor_of(visit), "campaign.create", subject, after={"name": name})
+        await record_act(tx, visit, "campaign.create", CAMPAIGN.encode(created.row.id), after={"name": name})
     done = "Draft created. Nothing is sent until you confirm it."
     return redirect(visit, campaign_url(visit, created.row, "edit"), done=done)

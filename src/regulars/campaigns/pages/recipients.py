@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.campaigns.manage import PATH, Campaign
 from regulars.campaigns.model import WITHOUT_CONSENT
 from regulars.campaigns.pages.common import VARIANT_LETTERS, find_campaign, render_campaign
@@ -85,7 +85,7 @@ async def export_proof(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         campaign = await find_campaign(tx, visit)
         subject = CAMPAIGN.encode(campaign.row.id)
-        await record(tx, visit.organization_id, actor_of(visit), "campaign.proof", subject)
+        await record_act(tx, visit, "campaign.proof", subject)
     pages = write_proof(visit.database, visit.organization_id, campaign.row.id)
     return Download(pages, filename=f"{subject}.jsonl", media_type="application/jsonl")
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.experiments.holdout.model import PERCENT_MAX, next_quarter, quarter_of
 from regulars.experiments.holdout.settings import change_holdout, load_holdout
 from regulars.texts.pages.settings import HOLDOUT
@@ -26,8 +26,7 @@ async def save_holdout(visit: Visit) -> Response:
         after = await change_holdout(
             tx, visit.organization_id, percent=percent, with_journeys=with_journeys, by=visit.user.email
         )
-        change = {"before": before.as_data(), "after": after.as_data()}
-        await record(tx, visit.organization_id, actor_of(visit), "texts.holdout", "texts", **change)
+        await record_act(tx, visit, "texts.holdout", "texts", before=before.as_data(), after=after.as_data())
     return redirect(visit, visit.url(HOLDOUT), done="Holdout saved.")
 
 

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.conditions.labels import SOURCES
 from regulars.consent.certificate import Certificate, certificate_as_json, make_certificate
 from regulars.consent.figures import WEEKS_COUNTED, ConsentFigures, FiguresSnapshot, read_figures
@@ -252,7 +252,7 @@ async def download_certificate(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         certificate = await _make_certificate(tx, visit)
         name = SUBSCRIPTION.encode(certificate.subscription.id)
-        await record(tx, visit.organization_id, actor_of(visit), "consent.certificate", name)
+        await record_act(tx, visit, "consent.certificate", name)
     headers = {
         **SECURITY_HEADERS,
         "Cache-Control": NO_STORE,

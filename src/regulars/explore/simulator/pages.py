@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.find import find_by_number_hash
@@ -163,9 +163,7 @@ async def reply(visit: Visit) -> Response:
         incoming = IncomingMessage(provider="simulator", provider_id=str(new_uuid()), phone_number=number, body=body)
         received = await receive_reply(tx, visit.organization_id, incoming, texting=texting)
         after = {"meaning": received.meaning.value}
-        await record(
-            tx, visit.organization_id, actor_of(visit), "simulator.reply", REPLY.encode(received.id), after=after
-        )
+        await record_act(tx, visit, "simulator.reply", REPLY.encode(received.id), after=after)
     await wait_for_texts_in_flight(visit.database, visit.organization_id, [number_hash])
     return redirect(visit, visit.url(PATH, number_hash.hex()) + "#talk")
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.explore.first_steps import consent_step, store_step, ticket_step
 from regulars.first_run.state import STEPS, read_state
 from regulars.kit.ids import API_KEY
@@ -39,5 +39,5 @@ async def create_first_key(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         key, secret = await create_key(tx.connection, visit.organization_id, KEY_NAME, permission=Permission.INGEST)
         after = {"name": KEY_NAME, "permission": key.permission.value}
-        await record(tx, visit.organization_id, actor_of(visit), "key.create", API_KEY.encode(key.id), after=after)
+        await record_act(tx, visit, "key.create", API_KEY.encode(key.id), after=after)
     return redirect(visit, visit.url(DEVELOPER_STEPS), show_once=secret)

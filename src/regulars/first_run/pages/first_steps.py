@@ -5,7 +5,7 @@ from typing import Final
 from starlette.responses import Response
 
 from regulars.accounts import team
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.accounts.invitation_form import invite_by_form
 from regulars.accounts.links import list_links
 from regulars.demo.requests import TICKETS
@@ -54,7 +54,7 @@ async def _invite_developer(visit: Visit) -> Response:
 async def _dismiss(visit: Visit) -> Response:
     async with visit.database.transaction() as tx:
         await dismiss_first_steps(tx.connection, visit.organization_id)
-        await record(tx, visit.organization_id, actor_of(visit), "first_steps.dismiss", visit.organization.name)
+        await record_act(tx, visit, "first_steps.dismiss", visit.organization.name)
     return redirect(visit, visit.url("/"), done="First steps are no longer in the navigation.")
 
 

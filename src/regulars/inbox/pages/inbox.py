@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.accounts.users import find_emails
 from regulars.inbox import decide as deciding
 from regulars.inbox.find import find_reply, list_undecided_replies, read_conversation
@@ -119,8 +119,7 @@ async def _decide(finders: OriginFinders, visit: Visit, *, is_stop: bool, done: 
                 decided_by=visit.user.email,
                 texting=await load_texting_of(tx, visit),
             )
-            audit_name = "reply.withdraw" if is_stop else "reply.not_stop"
-            await record(tx, visit.organization_id, actor_of(visit), audit_name, REPLY.encode(reply.id))
+            await record_act(tx, visit, "reply.withdraw" if is_stop else "reply.not_stop", REPLY.encode(reply.id))
     return redirect(visit, visit.url(INBOX), done=done)
 
 
@@ -142,7 +141,7 @@ async def answer(finders: OriginFinders, visit: Visit) -> Response:
                 texting=await load_texting_of(tx, visit),
             )
             if placed.is_new:
-                await record(tx, visit.organization_id, actor_of(visit), "reply.answer", REPLY.encode(reply.id))
+                await record_act(tx, visit, "reply.answer", REPLY.encode(reply.id))
     return redirect(
         visit, visit.url(INBOX, REPLY.encode(reply.id)), done=ANSWER_QUEUED if placed.is_new else SENT_BEFORE
     )
@@ -158,7 +157,7 @@ async def send_anyway(finders: OriginFinders, visit: Visit) -> Response:
             if text_id is None or text_id not in {answer.id for answer in answers}:
                 raise PageNotFound("This reply has no answer with this ID.")
             await send_past_cap(tx, visit.organization_id, text_id)
-            await record(tx, visit.organization_id, actor_of(visit), "text.send_anyway", TEXT.encode(text_id))
+            await record_act(tx, visit, "text.send_anyway", TEXT.encode(text_id))
     return redirect(visit, visit.url(INBOX, REPLY.encode(reply.id)), done=ANSWER_QUEUED)
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.find import find_by_number_hash
@@ -186,8 +186,7 @@ async def send_again(visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             text = await _find_text_in_path(tx, visit)
             await resend(tx, visit.organization_id, text.id)
-            before = {"state": text.state}
-            await record(tx, visit.organization_id, actor_of(visit), "text.resend", TEXT.encode(text.id), before=before)
+            await record_act(tx, visit, "text.resend", TEXT.encode(text.id), before={"state": text.state})
     return redirect(
         visit,
         visit.url(MESSAGES, TEXT.encode(text.id)),

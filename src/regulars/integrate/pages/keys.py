@@ -7,7 +7,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY
 from regulars.kit.keyset import PageRequest
@@ -77,7 +77,7 @@ async def _create(visit: Visit) -> Response:
             tx.connection, visit.organization_id, name, permission=Permission(permission)
         )
         identifier, after = API_KEY.encode(key.id), {"name": name, "permission": permission}
-        await record(tx, visit.organization_id, actor_of(visit), "key.create", identifier, after=after)
+        await record_act(tx, visit, "key.create", identifier, after=after)
     # The next page shows the new secret once. The cookie (`reveal`) has the secret with the id of its key, so that
     # only the page of this key shows the secret.
     return redirect(visit, visit.url(PATH, identifier), show_once=f"{identifier} {secret}")
@@ -105,8 +105,7 @@ async def _revoke(visit: Visit) -> Response:
         raise form.refusal("sure", "Tick this if nothing uses the key any more.")
     async with visit.database.transaction() as tx:
         await manage.revoke_key(tx.connection, key_view.key.id)
-        before = {"name": key_view.key.name}
-        await record(tx, visit.organization_id, actor_of(visit), "key.revoke", key_view.identifier, before=before)
+        await record_act(tx, visit, "key.revoke", key_view.identifier, before={"name": key_view.key.name})
     done = f"{key_view.key.name} is revoked and stops working within a second."
     return redirect(visit, visit.url(PATH), done=done)
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.journeys.backtest.requests import BacktestRow, find_backtest, request_backtest
 from regulars.journeys.backtest.run import DAYS_MAX
 from regulars.journeys.drafts import Draft, load_draft
@@ -100,8 +100,7 @@ async def start_backtest(visit: Visit) -> Response:
             days=days,
             by=visit.user.email,
         )
-        subject = JOURNEY.encode(draft.row.id)
-        await record(tx, visit.organization_id, actor_of(visit), "journey.backtest", subject, after={"days": days})
+        await record_act(tx, visit, "journey.backtest", JOURNEY.encode(draft.row.id), after={"days": days})
     return redirect(visit, journey_url(visit, draft.row, "backtest"))
 
 

@@ -7,7 +7,7 @@ from typing import Final, cast
 import msgspec
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.journeys import labels
 from regulars.journeys.backtest.requests import find_backtest
 from regulars.journeys.journey_templates import JOURNEY_TEMPLATES, find_template
@@ -57,7 +57,7 @@ async def create(visit: Visit) -> Response:
             tx, visit.organization_id, definition, created_by=visit.user.email, is_saved=False
         )
         subject, after = JOURNEY.encode(created.row.id), {"name": definition.name, "start": visit.form["start"]}
-        await record(tx, visit.organization_id, actor_of(visit), "journey.create", subject, after=after)
+        await record_act(tx, visit, "journey.create", subject, after=after)
     done = "Draft created. No customer enters until you activate it."
     edit = journey_url(visit, created.row, "edit")
     return redirect(visit, edit if definition.steps else f"{edit}?entry=1", done=done)
@@ -73,9 +73,7 @@ async def duplicate(visit: Visit) -> Response:
         copied = msgspec.structs.replace(journey.definition, name=name)
         created = await create_journey(tx, visit.organization_id, copied, created_by=visit.user.email, is_saved=False)
         after = {"name": name, "copy_of": JOURNEY.encode(journey.row.id)}
-        await record(
-            tx, visit.organization_id, actor_of(visit), "journey.create", JOURNEY.encode(created.row.id), after=after
-        )
+        await record_act(tx, visit, "journey.create", JOURNEY.encode(created.row.id), after=after)
     return redirect(visit, journey_url(visit, created.row), done="Draft copy created.")
 
 
@@ -169,10 +167,9 @@ def _was_pause_long(visit: Visit, journey: Journey) -> bool:
 
 
 async def _record_state(visit: Visit, tx: Tx, act: str, *, before: JourneyRow, after: JourneyRow) -> None:
-    await record(
+    await record_act(
         tx,
-        visit.organization_id,
-        actor_of(visit),
+        visit,
         act,
         JOURNEY.encode(after.id),
         before={"state": before.state},

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.journeys.entry_explanation import EntryExplanation, explain
 from regulars.journeys.labels import describe_step, find_reference_names
 from regulars.journeys.manage import Journey
@@ -169,7 +169,7 @@ async def resume(visit: Visit) -> Response:
         journey = await find_journey(tx, visit)
         run = await _find_run(tx, visit, journey)
         await resume_run(tx, visit.organization_id, run.id)
-        await record(tx, visit.organization_id, actor_of(visit), "journey.resume_run", RUN.encode(run.id))
+        await record_act(tx, visit, "journey.resume_run", RUN.encode(run.id))
     return redirect(visit, journey_url(visit, journey.row, "runs", RUN.encode(run.id)), done="The step is tried again.")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.kit.clock import format_timestamp
 from regulars.kit.ids import SALES_EVENT
 from regulars.sales import collision_review as review
@@ -106,8 +106,7 @@ async def _decide(decision: review.Decision, visit: Visit) -> Response:
             tx, visit.organization_id, sale.id, decision, note=note or None, decided_by=visit.user.email
         )
         if has_collision:
-            act = f"collision.{decision.value.lower()}"
-            await record(tx, visit.organization_id, actor_of(visit), act, SALES_EVENT.encode(sale.id))
+            await record_act(tx, visit, f"collision.{decision.value.lower()}", SALES_EVENT.encode(sale.id))
     if not has_collision:
         raise PageNotFound("This ticket was never sent again with other content.")
     message = (

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.columns import lifecycle
 from regulars.columns.client import DEADLINE_S, Analysis
 from regulars.columns.model import BuildProgress
@@ -179,9 +179,7 @@ class Builder:
                     etag=edit.base_etag,
                 )
             act = "segment.create" if edit.segment is None else "segment.update"
-            await record(
-                tx, visit.organization_id, actor_of(visit), act, saved.id, after={"version": saved.row.version}
-            )
+            await record_act(tx, visit, act, saved.id, after={"version": saved.row.version})
         return redirect(visit, visit.url(PATH, saved.id), done=f"Saved as version {saved.row.version}.")
 
     async def _show_conflict(self, visit: Visit, edit: SegmentEdit) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.kit.refusals import NotPossible
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.saved import manage
@@ -30,6 +30,5 @@ class Deletion:
             segment = await find_segment(tx, visit)
             with FormState(again=self.ask).refusing("uses", NotPossible):
                 await manage.delete_segment(tx, visit.organization_id, segment.row.id)
-            before = {"version": segment.row.version}
-            await record(tx, visit.organization_id, actor_of(visit), "segment.delete", segment.id, before=before)
+            await record_act(tx, visit, "segment.delete", segment.id, before={"version": segment.row.version})
         return redirect(visit, visit.url(PATH), done=f"{segment.row.name} is deleted.")

@@ -8,7 +8,7 @@ import msgspec
 from babel.numbers import get_territory_currencies
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.kit.time_zones import zones_by_country
 from regulars.sales.listing import CURRENCIES
 from regulars.texts.errors import SettingRefused
@@ -176,8 +176,7 @@ async def _change(
         texting = await load_texting_of(tx, visit, is_to_change=True)
         settings = change(texting.settings)
         await change_settings(tx, visit.organization_id, texting, settings)
-        before, after = describe(texting.settings), describe(settings)
-        await record(tx, visit.organization_id, actor_of(visit), act, subject, before=before, after=after)
+        await record_act(tx, visit, act, subject, before=describe(texting.settings), after=describe(settings))
     return settings
 
 
@@ -309,7 +308,7 @@ async def change_sender(visit: Visit) -> Response:
         form.check()
         await change_settings(tx, visit.organization_id, texting, settings)
         before, after = describe_sender(texting.settings, code), describe_sender(settings, code)
-        await record(tx, visit.organization_id, actor_of(visit), "texts.sender", code, before=before, after=after)
+        await record_act(tx, visit, "texts.sender", code, before=before, after=after)
     return redirect(visit, visit.url(COUNTRIES, code), done="Sender and price saved.")
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.consent.phone import read_consent_number
 from regulars.kit.address import base_url
 from regulars.kit.db import Tx
@@ -131,7 +131,7 @@ class SettingsPages:
                 origin_kind=OriginKind.PERSON, origin_id=new_uuid(), step="test", rendered=text, phone_number=number
             )
             [placed] = await request_texts(tx, visit.organization_id, [order], texting=texting)
-            await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(placed.id))
+            await record_act(tx, visit, "text.test", TEXT.encode(placed.id))
         return redirect(visit, visit.url(MESSAGES, TEXT.encode(placed.id)), done=QUEUED)
 
     async def ask_to_hold(self, visit: Visit, form: FormState | None = None) -> Response:
@@ -240,4 +240,4 @@ def _as_audit(texting: Texting) -> dict[str, Any]:
 
 
 async def _record(tx: Tx, visit: Visit, audit_name: str, **change: Any) -> None:
-    await record(tx, visit.organization_id, actor_of(visit), audit_name, "texts", **change)
+    await record_act(tx, visit, audit_name, "texts", **change)

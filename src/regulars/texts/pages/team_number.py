@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.phone import read_consent_number
 from regulars.kit.ids import TEXT
@@ -37,7 +37,7 @@ async def send_code(visit: Visit) -> Response:
         async with visit.database.transaction() as tx:
             texting = await load_texting_of(tx, visit, is_to_change=True)
             placed = await request_code(tx, visit.user.id, number, texting=texting)
-            await record(tx, visit.organization_id, actor_of(visit), "text.test_code", TEXT.encode(placed.id))
+            await record_act(tx, visit, "text.test_code", TEXT.encode(placed.id))
     return redirect(visit, visit.url(NUMBER), done="The code is on its way. It is valid for ten minutes.")
 
 
@@ -48,7 +48,7 @@ async def verify(visit: Visit) -> Response:
             texting = await load_texting_of(tx, visit, is_to_change=True)
             is_right = await verify_code(tx, visit.user.id, form.value("code"), texting=texting)
             if is_right:
-                await record(tx, visit.organization_id, actor_of(visit), "text.test_number", visit.user.email)
+                await record_act(tx, visit, "text.test_number", visit.user.email)
     if not is_right:
         raise form.refusal("code", "This code is wrong.")
     return redirect(visit, visit.url(NUMBER), done="Your number is verified.")

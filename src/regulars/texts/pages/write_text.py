@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.consent.numbers import TextNumber, find_text_numbers
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, TEXT, ById, new_uuid
@@ -46,7 +46,7 @@ async def send_text(visit: Visit) -> Response:
         [placed] = await request_texts(tx, visit.organization_id, [order], texting=await load_texting_of(tx, visit))
         stored = await find_text(tx, visit.organization_id, placed.id)
         if placed.is_new:
-            await record(tx, visit.organization_id, actor_of(visit), "text.send", TEXT.encode(placed.id))
+            await record_act(tx, visit, "text.send", TEXT.encode(placed.id))
     skipped = None if stored is None else label_reason(stored.reason)
     if not placed.is_new:
         done = SENT_BEFORE

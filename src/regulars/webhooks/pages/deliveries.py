@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE
@@ -145,7 +145,7 @@ class DeliveryPages:
                 new_id = await replay.replay_delivery(tx, visit.organization_id, details.delivery.id)
                 subject = WEBHOOK_DELIVERY.encode(details.delivery.id)
                 after = {"delivery": WEBHOOK_DELIVERY.encode(new_id)}
-                await record(tx, visit.organization_id, actor_of(visit), "webhook.replay", subject, after=after)
+                await record_act(tx, visit, "webhook.replay", subject, after=after)
         return redirect(
             visit, WebhookView(visit).delivery_url(new_id), done="It is being sent again, with the same webhook-id."
         )
@@ -189,8 +189,7 @@ class DeliveryPages:
                     "only_failed": only_failed,
                     "messages": count,
                 }
-                subject = WEBHOOK.encode(status.endpoint.id)
-                await record(tx, visit.organization_id, actor_of(visit), "webhook.replay_range", subject, after=after)
+                await record_act(tx, visit, "webhook.replay_range", WEBHOOK.encode(status.endpoint.id), after=after)
         done = f"{visit.format.count(count, 'delivery is', 'deliveries are')} being sent again."
         target = visit.url(DELIVERIES) + f"?endpoint={WEBHOOK.encode(status.endpoint.id)}"
         return redirect(visit, target, done=done)

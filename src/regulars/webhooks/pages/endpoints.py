@@ -7,7 +7,7 @@ from typing import Any, Final, TypedDict
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, list_acts, record
+from regulars.accounts.audit.log import list_acts, record_act
 from regulars.accounts.model import ActFilter
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, require_etag
@@ -302,4 +302,4 @@ def _describe(endpoint: Endpoint) -> dict[str, Any]:
 
 
 async def _record(tx: Tx, visit: Visit, act: str, endpoint: Endpoint, **more: Any) -> None:
-    await record(tx, visit.organization_id, actor_of(visit), act, WEBHOOK.encode(endpoint.id), **more)
+    await record_act(tx, visit, act, WEBHOOK.encode(endpoint.id), **more)

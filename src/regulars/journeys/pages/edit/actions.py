@@ -10,7 +10,7 @@ from typing import Literal, cast
 import msgspec
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.conditions.forms.draft import apply_action, read_tree
 from regulars.conditions.forms.view import build, fit_tree
 from regulars.conditions.tree import Condition, Group, Nothing
@@ -138,7 +138,7 @@ async def test_step(visit: Visit) -> Response:
             text = await send_test_text(
                 tx, visit.organization_id, visit.user, content, language=values.get("test_language", "")
             )
-            await record(tx, visit.organization_id, actor_of(visit), "text.test", TEXT.encode(text.id))
+            await record_act(tx, visit, "text.test", TEXT.encode(text.id))
         message = "The test text is on its way to your number."
     except (SettingRefused, TemplateError) as error:
         message = f"No test text was sent. {error}"

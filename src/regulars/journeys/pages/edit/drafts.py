@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.log import actor_of, record
+from regulars.accounts.audit.log import record_act
 from regulars.journeys.definition import Definition
 from regulars.journeys.difference import diff_definitions
 from regulars.journeys.drafts import Draft, discard_draft, lock_draft, save_draft, write_draft
@@ -59,7 +59,7 @@ async def apply_change(visit: Visit, plan: Callable[[Tx, Draft], Awaitable[Draft
         await write_draft(tx, visit.organization_id, draft, change.new_definition, by=visit.user.email)
         if not draft.has_changes:
             after, subject = {"based_on": draft.stored.based_on}, JOURNEY.encode(journey_id)
-            await record(tx, visit.organization_id, actor_of(visit), "journey.edit", subject, after=after)
+            await record_act(tx, visit, "journey.edit", subject, after=after)
     return redirect(visit, f"{builder_url(visit)}{change.url_suffix}", done=change.message)
 
 
@@ -91,7 +91,7 @@ async def save(visit: Visit) -> Response:
             after = {"version": row.version, "name": row.name, "state": row.state}
             subject = JOURNEY.encode(row.id)
             if is_new:
-                await record(tx, visit.organization_id, actor_of(visit), "journey.save_version", subject, after=after)
+                await record_act(tx, visit, "journey.save_version", subject, after=after)
     except EtagMismatch:
         return await _show_difference(visit)
     done = f"Version {row.version} is saved." if is_new else f"Nothing was changed since version {row.version}."
@@ -133,6 +133,5 @@ async def discard(visit: Visit) -> Response:
         draft = await find_draft(tx, visit)
         if await discard_draft(tx, visit.organization_id, draft.row.id):
             before = {"based_on": draft.stored.based_on, "revision": draft.stored.revision}
-            subject = JOURNEY.encode(draft.row.id)
-            await record(tx, visit.organization_id, actor_of(visit), "journey.discard_draft", subject, before=before)
+            await record_act(tx, visit, "journey.discard_draft", JOURNEY.encode(draft.row.id), before=before)
     return redirect(visit, journey_url(visit, draft.row), done="Draft discarded. Saved versions stay.")

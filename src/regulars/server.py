@@ -278,14 +278,19 @@ def create_app(
     shared: memoryview | None = None,
     body_timeouts: BodyTimeouts = BODY_TIMEOUTS,
     is_stopping: Callable[[], bool] = lambda: False,
+    has_fast_protocol: bool = True,
+    has_fast_recorder: bool = True,
 ) -> Application:
-    """Return the ASGI application; its lifespan opens the database. In `shared` memory all processes count requests."""
+    """Return the ASGI application; its lifespan opens the database. In `shared` memory all processes count requests.
+    Tests leave out the fast path of requests or of sales, and compare what the fallback path does."""
     database, address = _make_database(settings), PublicAddress(settings.public_url)
     writability = Writability(database)
     waker = Waker(database)
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
-    routes = with_sms_hooks(api_routes(settings, recorder=_make_recorder(settings, database)), database)
+    tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
+    recorder = FastRecorder(database, tolerance=tolerance) if has_fast_recorder else None
+    routes = with_sms_hooks(api_routes(settings, recorder=recorder), database)
     write_routes = [route for route in routes if isinstance(route, WriteRoute)]
     writes = Writes(database, write_routes, erased_error=person_erased(), describe_outage=writability.record_error)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
@@ -341,7 +346,7 @@ def create_app(
         trusts_proxies=bool(settings.trusted_proxies),
     )
     web = _make_web(settings, database, address)
-    return Application(api, web, service, fast_requests if settings.fast_lane == "on" else None)
+    return Application(api, web, service, fast_requests if has_fast_protocol else None)
 
 
 def _make_web(settings: Settings, database: Database, address: PublicAddress) -> WebApp:
@@ -383,12 +388,6 @@ def _make_database(settings: Settings) -> Database:
         lock_timeout_ms=settings.lock_timeout_ms,
         checkout_s_max=REQUEST_S,
     )
-
-
-def _make_recorder(settings: Settings, database: Database) -> FastRecorder | None:
-    if settings.write_path != "quick":
-        return None
-    return FastRecorder(database, tolerance=timedelta(seconds=settings.occurred_at_tolerance_s))
 
 
 def _register_gauges(writes: Writes, database: Database) -> None:

@@ -17,7 +17,7 @@ def store(api: Api) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def laneless_server(api_database_url: str) -> Iterator[Server]:
     """The same service without the lane."""
-    with running_server(api_database_url, fast_lane="off") as running:
+    with running_server(api_database_url, options={"has_fast_protocol": False}) as running:
         yield running
 
 

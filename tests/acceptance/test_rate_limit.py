@@ -13,11 +13,11 @@ from tests.support.tenant import Tenant, another_key
 RATE_HEADERS = {"ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"}
 
 
-@pytest.fixture(scope="module", params=["on", "off"])
+@pytest.fixture(scope="module", params=[True, False], ids=["on the lane", "off the lane"])
 def limited(request: pytest.FixtureRequest, api_database_url: str) -> Iterator[Server]:
     """A server on which a key may send 50 requests, and one more each second."""
     limits = {"rate_limit_per_s": "1", "rate_limit_burst": "50"}
-    with running_server(api_database_url, fast_lane=request.param, **limits) as running:
+    with running_server(api_database_url, options={"has_fast_protocol": request.param}, **limits) as running:
         yield running
 
 

@@ -34,7 +34,11 @@ def answers(api: Api, api_database_url: str) -> Iterator[dict[tuple[str, str], l
     """What each kind of slow body gets, on the lane and off it. All are sent at once, because each takes seconds."""
     with ExitStack() as stack, ThreadPoolExecutor(len(LANES) * len(KINDS)) as pool:
         servers = {
-            lane: stack.enter_context(running_server(api_database_url, body_timeouts=PATIENCE, fast_lane=lane))
+            lane: stack.enter_context(
+                running_server(
+                    api_database_url, body_timeouts=PATIENCE, options={"has_fast_protocol": lane == "on"}
+                )
+            )
             for lane in LANES
         }
         sending = {

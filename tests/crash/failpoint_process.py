@@ -31,7 +31,9 @@ from regulars.server import create_app
 # The fork server imports these once for all its processes.
 PRELOADED: Final = (database, worker)
 PREFIX: Final = "REGULARS_TEST_CRASH_"
-TRAPS, CONTROL, HITS, CLOCK, PLANTED = (PREFIX + it for it in ("TRAPS", "CONTROL", "HITS", "CLOCK_S", "PLANTED"))
+TRAPS, CONTROL, HITS, CLOCK, PLANTED, FALLBACK = (
+    PREFIX + it for it in ("TRAPS", "CONTROL", "HITS", "CLOCK_S", "PLANTED", "FALLBACK")
+)
 
 
 def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
@@ -83,7 +85,8 @@ def _serve(block: int, listening: list[socket.socket]) -> None:
     loaded = settings.load()
     log.configure(loaded)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, shared=map_block(block))))
+        app = create_app(loaded, shared=map_block(block), has_fast_recorder=FALLBACK not in os.environ)
+        server = AcceptingServer(uvicorn_config(loaded, app))
         reduce_garbage_collection()
         runner.run(server.serve(sockets=listening))
 

@@ -352,7 +352,7 @@ def _environment(url: str, on: Stage, public_url: str, bug: str) -> dict[str, st
         "REGULARS_LOG_LEVEL": "warning",
     }
     if bug:
-        environment["REGULARS_WRITE_PATH"] = "plain"
+        environment["REGULARS_TEST_CRASH_FALLBACK"] = "1"
     if bug in planted_bugs.BUGS:
         environment["REGULARS_TEST_CRASH_PLANTED"] = bug
     return environment

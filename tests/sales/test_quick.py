@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import psycopg
 import pytest
-from tests.sales.counter import TARGET, Counter, SaleRequest
+from tests.sales.counter import TARGET, Counter, SaleRequest, open_counter
 from tests.sales.desk import AN_HOUR_AGO, STORE, database_time, write_profile, write_ticket
 from tests.sales.traffic import FIRST, Traffic
 from tests.support import samples
@@ -267,14 +267,19 @@ async def test_a_store_that_opens_later_is_found_then(quick):
     assert (before["status"], after["status"]) == (404, 201)
 
 
-async def test_a_sale_with_a_property_that_is_not_in_the_catalog_takes_the_careful_path_until_it_is(quick):
+async def test_a_new_property_takes_the_careful_path_once_and_is_in_the_catalog_when_a_worker_runs(quick, database):
     lines = [samples.line(product={"properties": {"fabric": "linen"}})]
-    for external_id in ("A", "B"):
-        [answer] = await quick.send([sale_request(external_id, line_items=lines)])
-        assert answer["status"] == 201
-    await drain(quick.desk.database, quick.desk.organization_id, LISTENERS)
-    await quick.send([sale_request("C", line_items=lines)])
+    # The first is refused, and so publishes nothing.
+    for external_id, store, expected in (("A", "nowhere", 404), ("A", STORE, 201), ("B", STORE, 201)):
+        [answer] = await quick.send([sale_request(external_id, store_id=store, line_items=lines)])
+        assert answer["status"] == expected
     assert quick.sent_quickly == [0, 0, 1]
+    other = open_counter(database, quick.desk.organization_id, quick=True)
+    await other.send([sale_request("C", line_items=lines)])
+    await drain(quick.desk.database, quick.desk.organization_id, LISTENERS)
+    other = open_counter(database, quick.desk.organization_id, quick=True)
+    await other.send([sale_request("D", line_items=lines)])
+    assert other.sent_quickly == [1]
 
 
 async def test_nothing_is_written_with_a_clock_that_is_off_and_the_careful_path_answers(quick):

@@ -41,7 +41,7 @@ def server(api_database_url: str) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def second_server(api_database_url: str) -> Iterator[Server]:
     """A server on the same database without the fast path for sales: its responses must be byte-equal."""
-    with running_server(api_database_url, write_path="plain") as running:
+    with running_server(api_database_url, options={"has_fast_recorder": False}) as running:
         yield running
 
 

@@ -20,7 +20,8 @@ from regulars.server import create_app
 
 def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     [listening] = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-    body_timeouts = BodyTimeouts(**json.loads(arguments[0]))
+    options = json.loads(arguments[0])
+    body_timeouts = BodyTimeouts(**options.pop("body_timeouts"))
     loaded = settings.load()
     log.configure(loaded)
     set_link_url(loaded.link_url)
@@ -28,5 +29,6 @@ def main(arguments: Sequence[str], descriptors: Sequence[int]) -> None:
     passwords._HASHER = QUICK  # type: ignore[misc]  # it is final in the program
     reduce_garbage_collection()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        server = AcceptingServer(uvicorn_config(loaded, create_app(loaded, body_timeouts=body_timeouts)))
+        app = create_app(loaded, body_timeouts=body_timeouts, **options)
+        server = AcceptingServer(uvicorn_config(loaded, app))
         runner.run(server.serve(sockets=[listening]))

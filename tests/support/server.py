@@ -41,9 +41,10 @@ class Server:
         *,
         body_timeouts: dict[str, float] | None = None,
         constants: dict[str, Any] | None = None,
+        options: dict[str, bool] | None = None,
         **settings: str,
     ) -> None:
-        self._body_timeouts = json.dumps(body_timeouts or {})
+        self._options = json.dumps({"body_timeouts": body_timeouts or {}, **(options or {})})
         self._constants = {**PATIENT, **SOON, **(constants or {})}
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
@@ -73,7 +74,7 @@ class Server:
     def start(self) -> None:
         self._process = fork_server().start(
             "tests.support.serve",
-            self._body_timeouts,
+            self._options,
             environment=self._environment,
             log=self._log,
             descriptors=[self._socket.fileno()],
@@ -141,11 +142,14 @@ def running_server(
     *,
     body_timeouts: dict[str, float] | None = None,
     constants: dict[str, Any] | None = None,
+    options: dict[str, bool] | None = None,
     **settings: str,
 ) -> Iterator[Server]:
-    """Runs a server for the block; a traceback in its log fails the test."""
+    """Runs a server for the block; a traceback in its log fails the test. `options` are arguments of `create_app`."""
     with tempfile.TemporaryDirectory(prefix="regulars-server-") as folder:
-        server = Server(database_url, Path(folder), body_timeouts=body_timeouts, constants=constants, **settings)
+        server = Server(
+            database_url, Path(folder), body_timeouts=body_timeouts, constants=constants, options=options, **settings
+        )
         try:
             server.start()
             yield server

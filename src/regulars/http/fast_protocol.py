@@ -7,9 +7,9 @@ caller sends nearly the same head each time. The cache key is the head without t
 length and idempotency key, of a read its request line. Reads have a separate cache, so that a caller that reads all
 customers does not evict the heads of the cash registers.
 
-The subclass relies on uvicorn's internals, so it can be switched off (`fast_lane`), and tests compare its responses
-with those of the ASGI path. Any unusual request (a body in pieces, `Expect`, an older HTTP, pipelining, an API key that
-is not in the cache, an invalid request) is passed on to uvicorn.
+The subclass relies on uvicorn's internals, so tests compare its responses with those of the ASGI path. Any unusual
+request (a body in pieces, `Expect`, an older HTTP, pipelining, an API key that is not in the cache, an invalid request)
+is passed on to uvicorn.
 """
 
 import os

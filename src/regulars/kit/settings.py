@@ -25,7 +25,7 @@ CONFIG_VARIABLE: Final = "REGULARS_CONFIG"
 CONFIG_FILE_NAME: Final = "regulars.toml"
 DATABASE_URL_VARIABLE: Final = "DATABASE_URL"
 # Settings of earlier releases. A settings file or environment that still has one gets a warning, not an error.
-REMOVED: Final = frozenset({"environment"})
+REMOVED: Final = frozenset({"environment", "fast_lane", "write_path"})
 # Variables of the test suite, which runs our commands as child processes that inherit them.
 TEST_PREFIX: Final = "REGULARS_TEST_"
 PORT_MAX: Final = 65_535
@@ -152,17 +152,6 @@ class Settings:
         kinds.whole_number(0, 300, unit="s"),
         "How far ahead of the database's clock a sale may be dated, because registers run fast.",
     ] = 30
-    write_path: Annotated[
-        str,
-        kinds.one_of("quick", "plain"),
-        "How single sales are written: quick is one statement per batch, plain is several in a transaction (for"
-        " distributed databases that cannot plan the one).",
-    ] = "quick"
-    fast_lane: Annotated[
-        str,
-        kinds.one_of("on", "off"),
-        "Whether single sales take a fast path through the HTTP server; the responses are the same.",
-    ] = "on"
     default_country: Annotated[
         str | None,
         kinds.COUNTRY,

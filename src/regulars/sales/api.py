@@ -1,6 +1,6 @@
 """The API routes `/v1/sales-events`: record one sale or a batch, list sales, and read one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -95,9 +95,11 @@ class SalesEventPage(Page[SalesEventOut], frozen=True):
 
 
 async def _run(
-    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
+    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta, recorder: FastRecorder | None
 ) -> list[ApiResponse | ApiError]:
     outcomes = await record_sales(tx, organization_id, [write.command for write in writes], tolerance=tolerance)
+    if recorder is not None:
+        recorder.remember_published_keys(tx, organization_id, outcomes)
     return [
         outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, write.request.caller)
         for outcome, write in zip(outcomes, writes, strict=True)
@@ -125,15 +127,17 @@ def _prepare_batch(request: Request) -> Batch[Sale]:
 
 
 async def _run_batch(
-    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta
+    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta, recorder: FastRecorder | None
 ) -> list[ApiResponse | ApiError]:
-    return [await _run_one_batch(tx, organization_id, write, tolerance=tolerance) for write in writes]
+    run = partial(_run, tx, organization_id, tolerance=tolerance, recorder=recorder)
+    return [await _run_one_batch(write, run) for write in writes]
 
 
-async def _run_one_batch(tx: Tx, organization_id: UUID, write: Write, *, tolerance: timedelta) -> ApiResponse:
+async def _run_one_batch(
+    write: Write, run: Callable[[Sequence[Write]], Awaitable[Sequence[ApiResponse | ApiError]]]
+) -> ApiResponse:
     batch: Batch[Sale] = write.command
-    singles = [Write(write.request, sale) for sale in batch.accepted]
-    responses = iter(await _run(tx, organization_id, singles, tolerance=tolerance))
+    responses = iter(await run([Write(write.request, sale) for sale in batch.accepted]))
     in_order = [item if isinstance(item, ApiError) else next(responses) for item in batch.items]
     return batch_response(in_order, write.request)
 
@@ -218,7 +222,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             },
             examples={"purchase": EXAMPLE},
             prepare=decode_request,
-            run=partial(_run, tolerance=tolerance),
+            run=partial(_run, tolerance=tolerance, recorder=recorder),
             run_fast=None if recorder is None else recorder.record,
             run_fast_shared=None if recorder is None else recorder.record_shared,
         ),
@@ -232,7 +236,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             responses={200: SalesEventBatchOut},
             examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
             prepare=_prepare_batch,
-            run=partial(_run_batch, tolerance=tolerance),
+            run=partial(_run_batch, tolerance=tolerance, recorder=recorder),
             run_fast=None if recorder is None else partial(_record_batch_quickly, recorder=recorder),
             fast_status=200,
             writes_per_batch_max=BATCH_REQUESTS_PER_STATEMENT_MAX,

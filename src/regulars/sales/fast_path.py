@@ -29,11 +29,12 @@ import psycopg
 from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.clock import is_in_future, monotonic, truncate_to_milliseconds
 from regulars.kit.connection import Connection
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
+from regulars.kit.errors import ApiError
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, SplitResponse, encode_new, split_at_profile
-from regulars.sales.model import EncodeBody, JoinBodies, KeyedSale, Sale, SalesRequest
+from regulars.sales.model import EncodeBody, JoinBodies, KeyedSale, Sale, SaleOutcome, SalesRequest
 from regulars.sales.statements import Candidate, InsertResult, KeyedResponse, NewRows, NewSale, StatementForm
 from regulars.work.facts import eligibility_of
 from regulars.work.outbox import OutboxQueue
@@ -211,6 +212,25 @@ class FastRecorder:
             else None
             for sale in sales
         ]
+
+    def remember_published_keys(
+        self, tx: Tx, organization_id: UUID, outcomes: Iterable[SaleOutcome | ApiError]
+    ) -> None:
+        """Count the property keys of these sales as published, once the transaction of the fallback path is committed:
+        its fact names them, and no worker needs to run for the next sale with them to take the fast path."""
+        keys = {
+            key
+            for outcome in outcomes
+            if isinstance(outcome, SaleOutcome) and outcome.is_new
+            for key in outcome.sale.ticket.property_keys
+        }
+
+        def remember(is_committed: bool) -> None:  # noqa: FBT001  # the signature of the callback
+            cache = self._caches.entries.get(organization_id)
+            for key in keys if is_committed and cache is not None else ():
+                cache.property_keys.add(key, None)
+
+        tx.end_callbacks.append(remember)
 
     async def _read_now(self, connection: Connection) -> datetime:
         """Return the database's time; query it only if the last reading is not fresh."""

@@ -320,7 +320,7 @@ def create_app(
             task.cancel()
         with contextlib.suppress(TimeoutError, *CONNECTION_ERRORS):
             async with asyncio.timeout(settings.shutdown_grace_s):
-                await writes.coalescer.drain()
+                await writes.in_flight.coalescer.drain()
                 await authenticator.record_use()
                 await request_log.write()
                 await links.clicks.write()
@@ -392,7 +392,7 @@ def _make_database(settings: Settings) -> Database:
 
 def _register_gauges(writes: Writes, database: Database) -> None:
     """Register gauges that are read when Prometheus scrapes."""
-    coalescer = writes.coalescer
+    coalescer = writes.in_flight.coalescer
     PROCESS_METRICS.add_gauge(
         Gauge("regulars_queue_items", "Writes that wait for their batch.", "", lambda: {"": coalescer.waiting_items})
     )

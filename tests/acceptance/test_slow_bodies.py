@@ -35,9 +35,7 @@ def answers(api: Api, api_database_url: str) -> Iterator[dict[tuple[str, str], l
     with ExitStack() as stack, ThreadPoolExecutor(len(LANES) * len(KINDS)) as pool:
         servers = {
             lane: stack.enter_context(
-                running_server(
-                    api_database_url, body_timeouts=PATIENCE, options={"has_fast_protocol": lane == "on"}
-                )
+                running_server(api_database_url, body_timeouts=PATIENCE, options={"has_fast_protocol": lane == "on"})
             )
             for lane in LANES
         }

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextvars import ContextVar
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,6 +9,7 @@ import psycopg
 
 from regulars.consent.numbers import NumberConsent, lock_available_consents
 from regulars.http import fallback_path
+from regulars.http.in_flight import respond
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database, Tx
 from regulars.texts import send
@@ -28,20 +28,14 @@ KEY_DROPPED: Final = "ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_k
 
 def answer_before_commit() -> None:
     """Responds before the commit."""
-    run_once, store_new = fallback_path.FallbackPath._run_once, fallback_path.store_new
-    current: ContextVar[Any] = ContextVar("batch")
+    store_new = fallback_path.store_new
 
-    async def run_and_remember(self: Any, route: Any, organization_id: UUID, batch: Any) -> Any:
-        current.set(batch)
-        return await run_once(self, route, organization_id, batch)
-
-    async def too_early(tx: Tx, organization_id: UUID, writes: Any, outcomes: Any, known: Any) -> None:
-        await store_new(tx, organization_id, writes, outcomes, known)
-        for pending, outcome in zip(current.get(), outcomes, strict=True):
-            pending.complete(outcome)
+    async def too_early(tx: Tx, organization_id: UUID, requests: Any, responses: Any, known: Any) -> None:
+        await store_new(tx, organization_id, requests, responses, known)
+        for request, response in zip(requests, responses, strict=True):
+            respond(request, response)
         await asyncio.sleep(GAP_S)
 
-    fallback_path.FallbackPath._run_once = run_and_remember  # type: ignore[method-assign]
     fallback_path.store_new = too_early
 
 

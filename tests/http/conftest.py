@@ -9,4 +9,4 @@ async def workshop(database, organization_id):
     made = Workshop(database, organization_id)
     yield made
     made.gate.set()
-    await made.writes.coalescer.drain()
+    await made.writes.in_flight.coalescer.drain()

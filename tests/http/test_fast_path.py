@@ -2,7 +2,7 @@
 
 import asyncio
 
-from regulars.http.fast_path import QueueMarks
+from regulars.http.in_flight import QueueMarks
 
 
 def test_a_mark_lasts_until_its_time_after_the_last_failure():
@@ -16,7 +16,7 @@ def test_a_mark_lasts_until_its_time_after_the_last_failure():
             started = loop.time()
             while loop.time() <= started:
                 pass
-            loop.call_later(seconds, lambda: is_marked.append("queue" in marks))
+            loop.call_later(seconds, lambda: is_marked.append("queue" in marks.queues))
         loop.call_later(seconds, is_over.set)
         await is_over.wait()
         return is_marked

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_write_that_no_queue_would_take_is_refused_unread(database, organization_id, monkeypatch):
     workshop = Workshop(database, organization_id)
-    monkeypatch.setattr(workshop.writes.coalescer, "has_room", lambda _queue, *, size: size > 100)
+    monkeypatch.setattr(workshop.writes.in_flight.coalescer, "has_room", lambda _queue, *, size: size > 100)
     # The body is invalid, and is not read: that would be another refusal.
     refused = await workshop.call(7)
     assert isinstance(refused, ApiError)

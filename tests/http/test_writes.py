@@ -14,8 +14,9 @@ from regulars.http.fast_requests import FastRequests
 from regulars.http.in_flight import WAIT_FOR_SAME_KEY_S
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.request import ApiResponse, Write
+from regulars.http.request import ApiResponse
 from regulars.idempotency.model import fingerprint
+from regulars.kit.clock import monotonic
 from regulars.kit.coalesce import QUEUE_ITEMS_MAX
 from regulars.kit.errors import Unavailable
 from regulars.stores.model import StoreNotFound
@@ -164,7 +165,7 @@ async def test_a_full_queue_refuses_at_once_and_then_takes_again(workshop):
     await until(lambda: workshop.batches)
     names = [f"n{number:04}" for number in range(QUEUE_ITEMS_MAX)]
     calls = [workshop.call(name) for name in names]
-    await until(lambda: workshop.writes.coalescer.waiting_items == QUEUE_ITEMS_MAX)
+    await until(lambda: workshop.writes.in_flight.coalescer.waiting_items == QUEUE_ITEMS_MAX)
     refused = await asyncio.gather(workshop.call("late"), workshop.call("late", key="late"))
     assert [type(answer) for answer in refused] == [Unavailable, Unavailable]
     assert all(RETRY_AFTER in answer.headers for answer in refused)
@@ -189,19 +190,27 @@ async def test_a_mistake_of_ours_on_the_lane_is_left_to_the_long_way_which_answe
     )
     headers = [(b"host", b"h"), (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     head, key = lane.read_head(b"/v1/things", headers, keep_alive=True)
-    assert not lane.take(head, key, body, lambda *_: None)
+    assert not lane.take(head, key, body, None)
     with pytest.raises(msgspec.DecodeError):
         await workshop.writes.submit(workshop.route, asked, target=b"", key=None, charge=lambda _: None)
 
 
+def queue(workshop, asked, *, send=lambda *_: None):
+    """Queue a write as the lane does."""
+    in_flight = workshop.writes.in_flight
+    asked.route, asked.arrived_at, asked.send = workshop.route, monotonic(), send
+    in_flight.add(in_flight.find_queue(workshop.route, asked), asked)
+
+
 async def test_callers_that_wait_for_the_same_key_get_the_answer_also_when_the_first_caller_is_gone(workshop):
     workshop.gate.clear()
-    write = Write(request(workshop.organization_id, body=b'"a"'), "a", "k", fingerprint("POST", b"/v1/things", b'"a"'))
+    asked = request(workshop.organization_id, body=b'"a"')
 
-    def fail(_outcome):
+    def fail(_asked, _answer):
         raise OSError("gone")
 
-    workshop.writes.submit_now(workshop.writes.find_queue(workshop.route, write.request), write, fail)
+    asked.command, asked.key, asked.fingerprint = "a", "k", fingerprint("POST", b"/v1/things", asked.body)
+    queue(workshop, asked, send=fail)
     waiting = workshop.call("a", key="k")
     await until(lambda: workshop.batches)
     workshop.gate.set()
@@ -211,11 +220,11 @@ async def test_callers_that_wait_for_the_same_key_get_the_answer_also_when_the_f
 
 async def test_the_queue_that_is_asked_for_room_is_the_one_the_write_goes_to(database, organization_id, monkeypatch):
     workshop = Workshop(database, organization_id, parallel_batches=2)
-    coalescer, asked, gone_to = workshop.writes.coalescer, [], []
+    coalescer, asked_for, gone_to = workshop.writes.in_flight.coalescer, [], []
     has_room, add = coalescer.has_room, coalescer.add
 
     def ask(queue, *, size):
-        asked.append(queue)
+        asked_for.append(queue)
         return has_room(queue, size=size)
 
     def go(queue, item, *, size):
@@ -226,11 +235,11 @@ async def test_the_queue_that_is_asked_for_room_is_the_one_the_write_goes_to(dat
     monkeypatch.setattr(coalescer, "add", go)
     workshop.gate.clear()
     for number in range(4):
-        write = Write(request(organization_id, body=b'"a"'), f"thing {number}")
-        queue = workshop.writes.find_queue(workshop.route, write.request)
-        workshop.writes.submit_now(queue, write, lambda _: None)
-    assert asked == gone_to
-    assert [queue[-1] for queue in asked] == [0, 1, 0, 1]
+        asked = request(organization_id, body=b'"a"')
+        asked.command = f"thing {number}"
+        queue(workshop, asked)
+    assert asked_for == gone_to
+    assert [chosen[-1] for chosen in asked_for] == [0, 1, 0, 1]
     workshop.gate.set()
     await coalescer.drain()
 
@@ -240,10 +249,10 @@ async def test_the_quick_way_answers_what_it_can_and_the_careful_way_does_the_re
         await tx.execute("CREATE TABLE things (name text PRIMARY KEY, key text)")
     failures = [psycopg.errors.UniqueViolation(), psycopg.errors.LockNotAvailable(), psycopg.errors.DeadlockDetected()]
 
-    async def run_fast(_organization_id, writes):
-        if writes[0].command == "x":
+    async def run_fast(_organization_id, requests):
+        if requests[0].command == "x":
             raise failures.pop()
-        return [partial(bytes, b"quick") if write.command.startswith("q") else None for write in writes]
+        return [partial(bytes, b"quick") if asked.command.startswith("q") else None for asked in requests]
 
     workshop = Workshop(database, organization_id, run_fast=run_fast)
     responses = await workshop.one_batch("q1", "c1", 5, "q2", "c2", keys={"5": "five"})

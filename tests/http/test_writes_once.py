@@ -48,7 +48,7 @@ async def test_the_same_key_in_flight_waits_and_replays_without_a_batch_of_its_o
     # All others wait for its outcome.
     await until(lambda: first.completed and len(first.completed._waiters) == len(calls))
     assert not any(call.done() for call in calls)
-    assert workshop.writes.coalescer.waiting_items == 0
+    assert workshop.writes.in_flight.coalescer.waiting_items == 0
     workshop.gate.set()
     responses = await asyncio.gather(*calls)
     assert {(answer.status, answer.body) for answer in responses} == {(201, b'{"made":"a"}')}
@@ -233,7 +233,7 @@ class Asked(list[float]):
 @pytest.fixture
 def asked_at(monkeypatch):
     asked_at = Asked()
-    ask_again = engine.Writes._put_again
+    ask_again = in_flight.InFlight._add_again_now
 
     def count(*arguments):
         asked_at.append(asked_at.now)
@@ -241,7 +241,7 @@ def asked_at(monkeypatch):
 
     for module in (engine, in_flight):
         monkeypatch.setattr(module, "monotonic", lambda: asked_at.now)
-    monkeypatch.setattr(engine.Writes, "_put_again", count)
+    monkeypatch.setattr(in_flight.InFlight, "_add_again_now", count)
     return asked_at
 
 

@@ -9,14 +9,14 @@ import msgspec
 from tests.support.database_fixtures import request
 from tests.support.waiting import until
 
-from regulars.http.request import ApiResponse, Write
+from regulars.http.request import ApiResponse, Request
 from regulars.http.route import WriteRoute
 from regulars.http.writes import Writes
 from regulars.kit.db import Database, Tx
 from regulars.kit.errors import ApiError, invalid
 from regulars.profiles.errors import person_erased
 
-Act = Callable[[Tx, Write], Awaitable[ApiResponse | ApiError | None]]
+Act = Callable[[Tx, Request], Awaitable[ApiResponse | ApiError | None]]
 Call = asyncio.Task[ApiResponse | ApiError]
 
 
@@ -48,16 +48,16 @@ class Workshop:
             raise invalid("", "WRONG_TYPE", "A thing is a string.")
         return name
 
-    async def _run(self, tx: Tx, _organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
-        self.batches.append([write.command for write in writes])
+    async def _run(self, tx: Tx, _organization_id: UUID, requests: Sequence[Request]) -> list[ApiResponse | ApiError]:
+        self.batches.append([asked.command for asked in requests])
         await self.gate.wait()
         responses: list[ApiResponse | ApiError] = []
-        for write in writes:
-            act = self.acts.get(write.command)
-            instead = None if act is None else await act(tx, write)
+        for asked in requests:
+            act = self.acts.get(asked.command)
+            instead = None if act is None else await act(tx, asked)
             if instead is None:
-                await tx.execute("INSERT INTO things VALUES (%s, %s)", (write.command, write.key))
-                instead = ApiResponse(201, msgspec.json.encode({"made": write.command}))
+                await tx.execute("INSERT INTO things VALUES (%s, %s)", (asked.command, asked.key))
+                instead = ApiResponse(201, msgspec.json.encode({"made": asked.command}))
             responses.append(instead)
         return responses
 
@@ -80,7 +80,7 @@ class Workshop:
         first = self.call(lead)
         await until(lambda: self.batches and self.batches[-1] == [lead])
         calls = [self.call(name, key=(keys or {}).get(str(name))) for name in names]
-        await until(lambda: self.writes.coalescer.waiting_items == len(names))
+        await until(lambda: self.writes.in_flight.coalescer.waiting_items == len(names))
         self.gate.set()
         assert status(await first) == 201
         return list(await asyncio.gather(*calls))

@@ -113,7 +113,7 @@ class Counter:
         }
 
     async def close(self) -> None:
-        await self.writes.coalescer.drain()
+        await self.writes.in_flight.coalescer.drain()
 
 
 def open_counter(database: Database, organization_id: UUID, *, quick: bool) -> Counter:

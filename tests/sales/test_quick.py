@@ -14,7 +14,7 @@ from tests.support import samples
 from tests.support.drain_queues import drain
 from tests.support.waiting import until, until_locked
 
-from regulars.http import fast_path
+from regulars.http import in_flight
 from regulars.idempotency.model import fingerprint
 from regulars.kit import db_session
 from regulars.kit.clock import monotonic
@@ -46,7 +46,7 @@ async def test_random_traffic_has_the_same_answers_and_leaves_the_same_rows_on_b
     quick, plain, seed, is_shared, monkeypatch
 ):
     # However much of it comes again, the quick way is tried.
-    monkeypatch.setattr(fast_path, "DUPLICATES_MIN", 1_000)
+    monkeypatch.setattr(in_flight, "DUPLICATES_MIN", 1_000)
     traffic = Traffic(seed)
     for counter in (quick, plain):
         await counter.send([FIRST])
@@ -115,8 +115,8 @@ async def test_a_customer_created_meanwhile_by_another_process_is_the_one_the_sa
 
 
 async def test_where_everything_comes_again_the_quick_way_is_not_tried_for_a_while(quick, monkeypatch):
-    monkeypatch.setattr(fast_path, "DUPLICATES_MIN", 5)
-    monkeypatch.setattr(fast_path, "SKIPPED_S", 3600.0)
+    monkeypatch.setattr(in_flight, "DUPLICATES_MIN", 5)
+    monkeypatch.setattr(in_flight, "SKIPPED_S", 3600.0)
     tickets = [sale_request(f"T{number}", occurred_at=AN_HOUR_AGO) for number in range(5)]
     assert {answer["status"] for answer in await quick.send(tickets)} == {201}
     assert {answer["status"] for answer in await quick.send(tickets)} == {200}

@@ -17,7 +17,7 @@ from tests.support.database import new_database
 from tests.support.database_fixtures import request
 from tests.support.waiting import until_locked
 
-from regulars.http import fast_path, in_flight
+from regulars.http import in_flight
 from regulars.http.route import ApiResponse
 from regulars.kit import db_session
 from regulars.kit.db import Database
@@ -100,7 +100,7 @@ async def test_they_are_one_transaction_and_each_organization_has_its_own(mall):
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_random_traffic_of_several_leaves_and_answers_what_each_would_alone(mall, plain, seed, monkeypatch):
     """All use the same names for tickets, customers and keys."""
-    monkeypatch.setattr(fast_path, "DUPLICATES_MIN", 1_000)
+    monkeypatch.setattr(in_flight, "DUPLICATES_MIN", 1_000)
     used, insert = [], statements.insert
 
     async def note(connection: Any, form: statements.StatementForm, new: Any, **options: Any) -> Any:
@@ -225,7 +225,7 @@ async def test_all_have_an_answer_when_their_time_is_over(mall, monkeypatch):
             assert statuses(answers) == [503] * SHOPS
             await other.rollback()
         # Their transaction went on, and the retry meets what it left.
-        await mall.counter.writes.coalescer.drain()
+        await mall.counter.writes.in_flight.coalescer.drain()
     answers = await asyncio.gather(*(mall.sell(shop, "A") for shop in range(SHOPS)))
     assert set(statuses(answers)) <= {200, 201}
     assert await mall.tickets() == sorted([(0, "warm-up"), *((shop, "A") for shop in range(SHOPS))])

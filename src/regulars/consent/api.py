@@ -20,7 +20,7 @@ from regulars.consent.opt_out import OptOutResult, Withdrawal, opt_out
 from regulars.consent.phone import NUMBER_PATTERN, read_consent_number
 from regulars.consent.subscription import Subscription, format_optional_timestamp, subscription_out
 from regulars.http.parameters import CHANGES_PARAMETER, PAGE_PARAMETERS, Parameter
-from regulars.http.request import ApiResponse, Caller, Request, Write
+from regulars.http.request import ApiResponse, Caller, Request
 from regulars.http.route import LONG_WAIT_S_MAX, QueryRoute, ReadRoute, Route, WriteRoute
 from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.db import Tx
@@ -41,12 +41,12 @@ def prepare_opt_in(request: Request) -> Consent:
     return decode_opt_in(request.body, origin=_origin(request))
 
 
-async def run_opt_ins(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
-    commands = [write.command for write in writes]
-    results = await opt_in(tx, organization_id, commands, secret=writes[0].request.caller.secret)
+async def run_opt_ins(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[ApiResponse | ApiError]:
+    commands = [request.command for request in requests]
+    results = await opt_in(tx, organization_id, commands, secret=requests[0].caller.secret)
     return [
-        result if isinstance(result, ApiError) else _respond_to_opt_in(result, write.request.caller)
-        for result, write in zip(results, writes, strict=True)
+        result if isinstance(result, ApiError) else _respond_to_opt_in(result, request.caller)
+        for result, request in zip(results, requests, strict=True)
     ]
 
 
@@ -54,12 +54,12 @@ def prepare_opt_out(request: Request) -> Withdrawal:
     return decode_opt_out(request.body, origin=_origin(request), default_country=request.caller.default_country)
 
 
-async def run_opt_outs(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
-    commands = [write.command for write in writes]
-    results = await opt_out(tx, organization_id, commands, secret=writes[0].request.caller.secret)
+async def run_opt_outs(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[ApiResponse | ApiError]:
+    commands = [request.command for request in requests]
+    results = await opt_out(tx, organization_id, commands, secret=requests[0].caller.secret)
     return [
-        result if isinstance(result, ApiError) else _respond_to_opt_out(result, write)
-        for result, write in zip(results, writes, strict=True)
+        result if isinstance(result, ApiError) else _respond_to_opt_out(result, request)
+        for result, request in zip(results, requests, strict=True)
     ]
 
 
@@ -169,11 +169,11 @@ def _respond_to_opt_in(result: OptInResult, caller: Caller) -> ApiResponse:
     return ApiResponse(201 if result.outcome is Outcome.CREATED else 200, encode(out))
 
 
-def _respond_to_opt_out(result: OptOutResult, write: Write) -> ApiResponse:
+def _respond_to_opt_out(result: OptOutResult, request: Request) -> ApiResponse:
     latest, outcome, automation = result.subscription, result.outcome.value, AutomationOut("not_applicable")
     out: wire.OptOutOut | wire.OptOutReceipt
-    if write.request.caller.is_ingest_only:
-        withdrawal: Withdrawal = write.command
+    if request.caller.is_ingest_only:
+        withdrawal: Withdrawal = request.command
         receipt_of = partial(_receipt, names_number=withdrawal.phone_number is not None)
         out = wire.OptOutReceipt(
             receipt_of(latest), [receipt_of(each) for each in result.subscriptions], outcome, automation

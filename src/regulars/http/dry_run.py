@@ -7,8 +7,8 @@ refer to nothing: each is encoded as the nil id (all zeros) with its prefix.
 from typing import Final
 
 from regulars.http.fallback_path import CONTENTION_ERRORS
-from regulars.http.in_flight import make_outcome
-from regulars.http.request import ApiResponse, Request, Write
+from regulars.http.in_flight import make_response
+from regulars.http.request import ApiResponse, Request
 from regulars.http.route import WriteRoute
 from regulars.kit.db import Database
 from regulars.kit.errors import Unavailable, invalid
@@ -25,13 +25,12 @@ def read_dry_run(value: str) -> bool:
     return _VALUES[value]
 
 
-async def run_dry(database: Database, route: WriteRoute, request: Request, command: object) -> ApiResponse:
+async def run_dry(database: Database, route: WriteRoute, request: Request) -> ApiResponse:
     """Return the response that the write would get; nothing is stored, not even an idempotency key."""
-    write = Write(request, command)
     with hiding_new_ids():
         try:
             async with database.dry_run() as tx:
-                [result] = await route.run(tx, request.caller.organization_id, [write])
+                [result] = await route.run(tx, request.caller.organization_id, [request])
         except CONTENTION_ERRORS:
             raise Unavailable("Others are writing the same; try again.") from None
-    return make_outcome(write, result).response
+    return make_response(request, result)

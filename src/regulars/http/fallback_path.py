@@ -5,7 +5,7 @@ other writes, stores their responses and commits; only then are the responses se
 one of its writes may have caused, it is bisected until only the faulty write fails.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from psycopg.errors import (
@@ -17,9 +17,9 @@ from psycopg.errors import (
     UniqueViolation,
 )
 
-from regulars.http.in_flight import InFlight, Pending, WriteOutcome, make_outcome
-from regulars.http.replay import KeyInUseError, store_new, stored_outcome
-from regulars.http.request import Write
+from regulars.http.in_flight import InFlight, make_response
+from regulars.http.replay import KeyInUseError, find_response, store_new
+from regulars.http.request import ApiResponse, Request
 from regulars.http.route import WriteRoute
 from regulars.idempotency.model import PRIMARY_KEY
 from regulars.idempotency.records import find_unexpired
@@ -40,38 +40,29 @@ _log = log.get(__name__)
 
 
 class FallbackPath:
-    def __init__(
-        self,
-        database: Database,
-        in_flight: InFlight,
-        *,
-        erased_error: ApiError,
-        retry: Callable[[WriteRoute, Pending], None],
-    ) -> None:
+    def __init__(self, database: Database, in_flight: InFlight, *, erased_error: ApiError) -> None:
         self._database = database
         self._in_flight = in_flight
         # The response to a retry whose stored response contained a person erased since then.
         self._erased_error = erased_error
-        # Puts a write back into its queue, because another process has locked its idempotency key.
-        self._retry = retry
 
-    async def run(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> None:
-        """Give every write of the batch its outcome, or raise an error that no write caused."""
+    async def run(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Request]) -> None:
+        """Give every write of the batch its response, or raise an error that no write caused."""
         until = monotonic() + BATCH_S_MAX
 
-        async def run_part(part: Sequence[Pending]) -> Sequence[None]:
-            outcomes = await self._run_with_retries(route, organization_id, part, until=until)
-            self._in_flight.complete(list(zip(part, outcomes, strict=True)))
+        async def run_part(part: Sequence[Request]) -> Sequence[None]:
+            responses = await self._run_with_retries(route, organization_id, part, until=until)
+            self._in_flight.complete(list(zip(part, responses, strict=True)))
             return ()
 
-        def on_failure(part: Sequence[Pending], error: Exception) -> Sequence[None] | None:
+        def on_failure(part: Sequence[Request], error: Exception) -> Sequence[None] | None:
             return () if self._is_handled(route, part, error, until=until) else None
 
         await bisect_failures(batch, run_part, on_failure)
 
     async def _run_with_retries(
-        self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending], *, until: float
-    ) -> list[WriteOutcome]:
+        self, route: WriteRoute, organization_id: UUID, batch: Sequence[Request], *, until: float
+    ) -> list[ApiResponse]:
         tries = 0
         while True:
             tries += 1
@@ -82,14 +73,14 @@ class FallbackPath:
                 if not may_succeed or tries == TRIES_MAX or monotonic() >= until:
                     raise
 
-    def _is_handled(self, route: WriteRoute, batch: Sequence[Pending], error: Exception, *, until: float) -> bool:
+    def _is_handled(self, route: WriteRoute, batch: Sequence[Request], error: Exception, *, until: float) -> bool:
         """Respond to the writes that failed together, or return False if bisecting them may help."""
         if isinstance(error, CONNECTION_ERRORS) and not isinstance(error, CONTENTION_ERRORS):
             raise error
         if len(batch) == 1 and isinstance(error, KeyInUseError):
-            self._retry(route, batch[0])
+            self._in_flight.add_again(batch[0])
         elif len(batch) == 1:
-            self._in_flight.refuse(batch, _to_refusal(error, batch[0].write, route))
+            self._in_flight.refuse(batch, _to_refusal(error, batch[0], route))
         elif monotonic() > until or isinstance(error, QueryCanceled):
             # After a bisection each part might wait as long as the whole batch did, and delay the next batch.
             self._in_flight.refuse(batch, _busy())
@@ -97,22 +88,21 @@ class FallbackPath:
             return False
         return True
 
-    async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Pending]) -> list[WriteOutcome]:
+    async def _run_once(self, route: WriteRoute, organization_id: UUID, batch: Sequence[Request]) -> list[ApiResponse]:
         async with self._database.transaction() as tx:
-            writes = [pending.write for pending in batch]
-            keys = {write.key for write in writes if write.key is not None}
+            keys = {request.key for request in batch if request.key is not None}
             by_key = await find_unexpired(tx, organization_id, keys)
-            stored = [stored_outcome(write, by_key, erased_error=self._erased_error) for write in writes]
-            new = [n for n, pending in enumerate(batch) if stored[n] is None and pending.refusal is None]
-            results = await route.run(tx, organization_id, [writes[n] for n in new]) if new else ()
+            stored = [find_response(request, by_key, erased_error=self._erased_error) for request in batch]
+            new = [n for n, request in enumerate(batch) if stored[n] is None and request.refusal is None]
+            results = await route.run(tx, organization_id, [batch[n] for n in new]) if new else ()
             result_of = dict(zip(new, results, strict=True))
-            outcomes = [
-                stored[n] or make_outcome(write, batch[n].refusal or result_of[n]) for n, write in enumerate(writes)
+            responses = [
+                stored[n] or make_response(request, request.refusal or result_of[n]) for n, request in enumerate(batch)
             ]
-            await store_new(tx, organization_id, writes, outcomes, by_key)
+            await store_new(tx, organization_id, batch, responses, by_key)
             failpoint.hit("write.before_commit", tx.connection.drop_connection)
         failpoint.hit("write.committed")
-        return outcomes
+        return responses
 
 
 def _may_succeed(error: Exception, *, is_alone: bool) -> bool:
@@ -127,12 +117,12 @@ def _may_succeed(error: Exception, *, is_alone: bool) -> bool:
     return isinstance(error, retryable) or (is_alone and isinstance(error, LockNotAvailable))
 
 
-def _to_refusal(error: Exception, write: Write, route: WriteRoute) -> ApiError:
+def _to_refusal(error: Exception, request: Request, route: WriteRoute) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, CONTENTION_ERRORS):
         return _busy()
-    _log.error("writes.item_failed", operation=route.operation_id, request_id=write.request.request_id, exc_info=error)
+    _log.error("writes.item_failed", operation=route.operation_id, request_id=request.request_id, exc_info=error)
     return InternalError("The request could not be carried out; nothing was written.")
 
 

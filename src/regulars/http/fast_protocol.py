@@ -14,7 +14,6 @@ is passed on to uvicorn.
 
 import os
 import re
-from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -30,8 +29,6 @@ READ_HEADS_CACHED_MAX = 1_024
 HEAD_CACHED_BYTES_MAX = 1_024
 
 RawHeaders = list[tuple[bytes, bytes]]
-# Sends the status, and the encoded headers with the body.
-Reply = Callable[[int, bytes], None]
 
 _API = b"/v1/"
 _WRITE, _READ = b"POST", b"GET"
@@ -67,9 +64,9 @@ class FastRequestHandler(Protocol):
 
     def read_head_of_read(self, headers: RawHeaders, *, keep_alive: bool) -> Head | None: ...
 
-    def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool: ...
+    def take(self, head: Head, key: bytes | None, body: bytes, cycle: "FastCycle") -> bool: ...
 
-    def take_read(self, head: Head, target: bytes, reply: Reply) -> bool: ...
+    def take_read(self, head: Head, target: bytes, cycle: "FastCycle") -> bool: ...
 
 
 def fast_protocol(handler: FastRequestHandler) -> type[HttpToolsProtocol]:
@@ -108,7 +105,7 @@ class _NoEvent:
         pass
 
 
-class _FastCycle:
+class FastCycle:
     """Stands in for uvicorn's cycle, the object of the current request, with the attributes that its protocol reads."""
 
     __slots__ = ("_protocol", "disconnected", "keep_alive", "message_event", "response_complete")
@@ -186,17 +183,17 @@ class _FastProtocol(LimitedProtocol):
         return is_complete and not (self.flow.write_paused or self._is_stopping)
 
     def _take(self, head: Head, key: bytes | None, body: bytes) -> bool:
-        cycle = _FastCycle(self, keep_alive=head.keep_alive)
+        cycle = FastCycle(self, keep_alive=head.keep_alive)
         # Set before the handler takes the request, because the handler may reply at once.
         previous, self.cycle = self.cycle, cycle  # type: ignore[assignment]  # it has the attributes that are read
-        if self.handler.take(head, key, body, cycle.reply):
+        if self.handler.take(head, key, body, cycle):
             return True
         self.cycle = previous
         return False
 
     def _take_read(self, head: Head, target: bytes) -> bool:
-        cycle = _FastCycle(self, keep_alive=head.keep_alive)
-        if self.handler.take_read(head, target, cycle.reply):
+        cycle = FastCycle(self, keep_alive=head.keep_alive)
+        if self.handler.take_read(head, target, cycle):
             self.cycle = cycle  # type: ignore[assignment]  # it has the attributes that are read
             return True
         return False

@@ -5,20 +5,24 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-
-import msgspec
 
 from regulars.http.exchange import HEADER_BYTES_MAX, URL_BYTES_MAX, VALID_REQUEST_ID, read_query
-from regulars.http.fast_protocol import Head, RawHeaders, Reply
+from regulars.http.fast_protocol import FastCycle, Head, RawHeaders
 from regulars.http.gzip import accepts_gzip
-from regulars.http.in_flight import WriteOutcome
 from regulars.http.large_bodies import LARGE_BYTES
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
-from regulars.http.request import ApiResponse, Caller, Request, Write
-from regulars.http.responses import RecordResponse, record_nothing, response_head
+from regulars.http.request import ApiResponse, Caller, Request
+from regulars.http.responses import (
+    NO_CONTENT,
+    PROBLEM_HEAD,
+    SUCCESS_HEAD,
+    RecordResponse,
+    header_lines,
+    record_nothing,
+    response_headers,
+)
 from regulars.http.route import LookUpRoute, ReadRoute, Route, WriteRoute
 from regulars.http.router import Router
 from regulars.http.writes import Writes
@@ -26,22 +30,12 @@ from regulars.idempotency.model import fingerprint, read_key
 from regulars.kit import failpoint
 from regulars.kit.address import url_of_host
 from regulars.kit.clock import monotonic
-from regulars.kit.errors import ApiError, Headers
+from regulars.kit.errors import ApiError
 from regulars.kit.ids import new_request_id
 from regulars.kit.metrics import PROCESS_METRICS, ResponseRecord
 from regulars.kit.public_address import PublicAddress
 
 _JSON = b"application/json"
-
-
-class _PendingCall(msgspec.Struct, frozen=True):
-    """A request that waits for its response."""
-
-    route: Route
-    request: Request
-    rate_headers: Headers
-    started: float
-    reply: Reply
 
 
 class FastRequests:
@@ -64,7 +58,7 @@ class FastRequests:
         self._cached_caller = cached_caller
         self._rate_limiter = rate_limiter
         self._reads = reads
-        self._writes = writes
+        self._in_flight = writes.in_flight
         self._metrics = {route.operation_id: PROCESS_METRICS.route(f"{route.method} {route.path}") for route in routes}
         # Running reads; the event loop itself has only weak references to tasks.
         self._read_tasks: set[asyncio.Task[None]] = set()
@@ -106,40 +100,34 @@ class FastRequests:
         scheme = "https" if forwarded == b"https" else "http"
         return self._address.url or url_of_host(scheme, by_name[b"host"])
 
-    def take(self, head: Head, key: bytes | None, body: bytes, reply: Reply) -> bool:
+    def take(self, head: Head, key: bytes | None, body: bytes, cycle: FastCycle) -> bool:
         started = monotonic()
         caller = self._cached_caller(head.api_key)
         route, references = head.route
         if caller is None or (caller.is_ingest_only and not route.takes_ingest_keys):
             return False
         failpoint.hit("authenticated")
-        request = Request(caller, _request_id(head), references, {}, body, head.base_url)
-        rate_headers: Headers = ()
+        request_id = new_request_id() if head.request_id is None else head.request_id.decode()
+        request = Request(caller, request_id, references, {}, body, head.base_url, route, started, self.send, cycle)
         try:
             # Refuse before the body is decoded, because decoding would be most of the cost of a refusal.
-            rate_headers = self._rate_limiter.take(caller.api_key_id)
-            queue = self._writes.find_queue(route, request)
+            request.rate_headers = self._rate_limiter.take(caller.api_key_id)
+            queue = self._in_flight.find_queue(route, request)
         except ApiError as error:
             # Respond at once: in an overloaded event loop, a scheduled response would wait for a long time.
-            refusal = problem_response(error, request)
-            self._respond(_PendingCall(route, request, rate_headers, started, reply), refusal)
+            self.send(request, problem_response(error, request))
             return True
         try:
-            idempotency_key = None if key is None else read_key([key])
-            command = route.prepare(request)
+            request.command = route.prepare(request)
+            if key is not None:
+                request.key = read_key([key])
         except Exception:  # noqa: BLE001  # a refusal or our own bug: the ASGI path meets it again and responds
             return self._decline(caller)
-        if idempotency_key is not None and self._writes.in_flight.has_key(caller.organization_id, idempotency_key):
-            return self._decline(caller)
-        request_hash = b""
-        if idempotency_key is not None:
-            request_hash = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
-        call = _PendingCall(route, request, rate_headers, started, reply)
-
-        def respond(outcome: WriteOutcome) -> None:
-            self._respond(call, outcome.response)
-
-        self._writes.submit_now(queue, Write(request, command, idempotency_key, request_hash), respond)
+        if request.key is not None:
+            if self._in_flight.has_key(caller.organization_id, request.key):
+                return self._decline(caller)
+            request.fingerprint = fingerprint(route.method, head.target, body, is_ingest_only=caller.is_ingest_only)
+        self._in_flight.add(queue, request)
         return True
 
     def _decline(self, caller: Caller) -> bool:
@@ -147,7 +135,7 @@ class FastRequests:
         self._rate_limiter.refund(caller.api_key_id)
         return False
 
-    def take_read(self, head: Head, target: bytes, reply: Reply) -> bool:
+    def take_read(self, head: Head, target: bytes, cycle: FastCycle) -> bool:
         started = monotonic()
         caller = self._cached_caller(head.api_key)
         path, _, query_string = target.partition(b"?")
@@ -158,35 +146,53 @@ class FastRequests:
             if caller.is_ingest_only and not route.takes_ingest_keys:
                 return False
             query = read_query(query_string, {parameter.name for parameter in route.parameters}) if query_string else {}
-            request = Request(caller, _request_id(head), references, query, b"", head.base_url)
+            request_id = new_request_id() if head.request_id is None else head.request_id.decode()
+            request = Request(
+                caller, request_id, references, query, b"", head.base_url, route, started, self.send, cycle
+            )
             if isinstance(route, LookUpRoute) and not self._reads.can_look_up(route, request):
                 return False
-            rate_headers = self._rate_limiter.take(caller.api_key_id)
+            request.rate_headers = self._rate_limiter.take(caller.api_key_id)
         except ApiError:
             return False
-        call = _PendingCall(route, request, rate_headers, started, reply)
         if isinstance(route, LookUpRoute):
-            self._reads.look_up(route, request, partial(self._respond, call))
+            self._reads.look_up(route, request)
             return True
-        task = asyncio.get_running_loop().create_task(self._read(route, call, accepts_gzip=head.accepts_gzip))
+        task = asyncio.get_running_loop().create_task(self._read(route, request, accepts_gzip=head.accepts_gzip))
         self._read_tasks.add(task)
         task.add_done_callback(self._read_tasks.discard)
         return True
 
-    async def _read(self, route: ReadRoute, call: _PendingCall, *, accepts_gzip: bool) -> None:
-        self._respond(call, await self._reads.respond(route, call.request, accepts_gzip=accepts_gzip))
+    async def _read(self, route: ReadRoute, request: Request, *, accepts_gzip: bool) -> None:
+        self.send(request, await self._reads.respond(route, request, accepts_gzip=accepts_gzip))
 
-    def _respond(self, call: _PendingCall, response: ApiResponse) -> None:
-        request = call.request
-        call.reply(response.status, response_head(response, request.request_id, call.rate_headers) + response.body)
+    def send(self, request: Request, response: ApiResponse) -> None:
+        """Write the response, and record it."""
+        route = request.route
+        request.cycle.reply(response.status, _response_head(response, request) + response.body)
         ended = monotonic()
-        self._metrics[call.route.operation_id].observe(response.status, ended - call.started)
+        self._metrics[route.operation_id].observe(response.status, ended - request.arrived_at)
         problem = response.body if response.status >= PROBLEM_STATUS_MIN else b""
-        route, request_id = call.route, request.request_id
         record = ResponseRecord(
-            route.method, route.path, request.references, request_id, response.status, call.started, ended, problem
+            route.method,
+            route.path,
+            request.references,
+            request.request_id,
+            response.status,
+            request.arrived_at,
+            ended,
+            problem,
         )
         self._record_response(request.caller, record)
+
+
+def _response_head(response: ApiResponse, request: Request) -> bytes:
+    """Encode the headers of the response, with the blank line after them."""
+    if response.status == NO_CONTENT:
+        return header_lines(response_headers(response, request.request_id, request.rate_headers)) + b"\r\n"
+    extra = (*request.rate_headers, *response.headers)
+    template = PROBLEM_HEAD if response.status >= PROBLEM_STATUS_MIN else SUCCESS_HEAD
+    return template % (request.request_id.encode(), header_lines(extra) if extra else b"", len(response.body))
 
 
 def _is_single_item(route: Route) -> bool:
@@ -198,10 +204,6 @@ def _is_single_item(route: Route) -> bool:
         and route.cost is None
         and route.before_response is None
     )
-
-
-def _request_id(head: Head) -> str:
-    return new_request_id() if head.request_id is None else head.request_id.decode()
 
 
 def _read_common_headers(headers: RawHeaders) -> Mapping[bytes, bytes] | None:

@@ -18,7 +18,7 @@ from regulars.http.in_flight import REQUEST_S, too_late, with_ignored_fields
 from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads, error_response
-from regulars.http.request import ApiResponse, Caller, Request, Write
+from regulars.http.request import ApiResponse, Caller, Request
 from regulars.http.responses import RecordResponse, record_nothing, send_response
 from regulars.http.route import DocumentRoute, LookUpRoute, QueryRoute, ReadRoute, Route, WriteRoute
 from regulars.http.router import Router
@@ -140,10 +140,10 @@ class JsonApi:
 
     async def _query(self, route: QueryRoute, exchange: Exchange, request: Request) -> ApiResponse:
         read_query(exchange.scope["query_string"], ())
-        command = route.prepare(request)
-        self._charge(exchange, request.caller, route.cost(command) - 1)
+        request.command = route.prepare(request)
+        self._charge(exchange, request.caller, route.cost(request.command) - 1)
         async with self._reads.database.reading(until=monotonic() + exchange.time_left_s) as tx:
-            return with_ignored_fields(Write(request, command), await route.handle(tx, request, command))
+            return with_ignored_fields(request, await route.handle(tx, request, request.command))
 
     def _charge(self, exchange: Exchange, caller: Caller, tokens: int) -> None:
         """Take further tokens of the rate limit; the first one was taken before the body was read."""
@@ -153,21 +153,21 @@ class JsonApi:
             exchange.rate_headers = self._rate_limiter.take(caller.api_key_id, tokens=tokens)
 
     async def _submit(self, route: WriteRoute, exchange: Exchange, request: Request) -> ApiResponse:
-        target, refusal, is_dry = exchange.scope["raw_path"], None, False
+        target, is_dry = exchange.scope["raw_path"], False
         if exchange.scope["query_string"]:
             target += b"?" + exchange.scope["query_string"]
             try:
                 query = read_query(exchange.scope["query_string"], (PARAMETER,) if route.takes_dry_run else ())
                 is_dry = read_dry_run(query.get(PARAMETER, "false"))
             except ApiError as error:
-                refusal = error
+                request.refusal = error
         charge = partial(self._charge, exchange, request.caller)
         if is_dry:
             return await self._run_dry(route, exchange, request, charge)
         key = read_key(exchange.idempotency_keys)
         until = monotonic() + exchange.time_left_s
         async with asyncio.timeout(exchange.time_left_s):
-            response = await self._writes.submit(route, request, target=target, key=key, refusal=refusal, charge=charge)
+            response = await self._writes.submit(route, request, target=target, key=key, charge=charge)
         if route.before_response is not None and response.status < PROBLEM_STATUS_MIN:
             await route.before_response(request.caller.organization_id, response.number_hashes, until - monotonic())
         return response

@@ -9,12 +9,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-import msgspec
-
 from regulars.http.gzip import compress_list, is_list
 from regulars.http.in_flight import REQUEST_S, too_late
 from regulars.http.problem import PROBLEM_STATUS_MIN, RequestContext, problem_response
-from regulars.http.request import ApiResponse, Request
+from regulars.http.request import ApiResponse, Request, wait_for_response
 from regulars.http.route import LookUpRoute, ReadRoute
 from regulars.kit import log
 from regulars.kit.clock import monotonic
@@ -28,15 +26,6 @@ LOOK_UPS_PER_STATEMENT_MAX = 128
 _log = log.get(__name__)
 
 
-class _WaitingLookUp(msgspec.Struct, frozen=True, gc=False):
-    """A look-up that waits for its statement. `reply` is called once."""
-
-    route: LookUpRoute
-    request: Request
-    reply: Callable[[ApiResponse], None]
-    arrived_at: float
-
-
 class Reads:
     """Runs reads; there is one object per process."""
 
@@ -45,7 +34,7 @@ class Reads:
     ) -> None:
         self.database = database
         self._describe_outage = describe_outage
-        self._looking_up: Coalescer[tuple[UUID, str], _WaitingLookUp] = Coalescer(
+        self._looking_up: Coalescer[tuple[UUID, str], Request] = Coalescer(
             self._look_up_together, items_max=lambda _: LOOK_UPS_PER_STATEMENT_MAX, flushers=KEY_READS_MAX
         )
 
@@ -74,56 +63,51 @@ class Reads:
         """Whether there is room in the queue, so that `look_up` may be called now."""
         return self._looking_up.has_room((request.caller.organization_id, route.operation_id), size=1)
 
-    def look_up(self, route: LookUpRoute, request: Request, reply: Callable[[ApiResponse], None]) -> None:
-        """Respond later through `reply`, without a task."""
-        waiting = _WaitingLookUp(route, request, reply, monotonic())
-        self._looking_up.put((request.caller.organization_id, route.operation_id), waiting, size=1)
+    def look_up(self, route: LookUpRoute, request: Request) -> None:
+        """Respond later through `request.send`, without a task."""
+        request.route, request.arrived_at = route, monotonic()
+        self._looking_up.put((request.caller.organization_id, route.operation_id), request, size=1)
 
     async def _look_up_and_wait(self, route: LookUpRoute, request: Request) -> ApiResponse:
-        response_future: asyncio.Future[ApiResponse] = asyncio.get_running_loop().create_future()
-
-        def reply(response: ApiResponse) -> None:
-            if not response_future.done():
-                response_future.set_result(response)
-
+        waiting = wait_for_response(request)
         try:
-            self.look_up(route, request, reply)
+            self.look_up(route, request)
         except Overloaded:
             refusal = Unavailable("Too much is waiting to be read; try again.")
             return problem_response(refusal, request)
-        return await response_future
+        return await waiting
 
-    async def _look_up_together(self, key: tuple[UUID, str], batch: list[_WaitingLookUp]) -> None:
+    async def _look_up_together(self, key: tuple[UUID, str], batch: list[Request]) -> None:
         """Respond to the look-ups of a batch, which all have the deadline of the oldest one."""
         try:
             async with asyncio.timeout(batch[0].arrived_at + REQUEST_S - monotonic()):
                 responses = await self._run_statement(key[0], batch)
         except Exception as error:  # noqa: BLE001  # every waiting caller gets a response
-            responses = [self._respond_to_error(error, waiting.request) for waiting in batch]
+            responses = [self._respond_to_error(error, request) for request in batch]
         # Reply in the next iteration of the event loop, so that the next statement is sent first.
         asyncio.get_running_loop().call_soon(_deliver, batch, responses)
 
-    async def _run_statement(self, organization_id: UUID, batch: Sequence[_WaitingLookUp]) -> list[ApiResponse]:
+    async def _run_statement(self, organization_id: UUID, batch: Sequence[Request]) -> list[ApiResponse]:
         try:
             async with self.database.reading_by_key() as tx:
-                results = await batch[0].route.find(tx, organization_id, [waiting.request for waiting in batch])
+                results = await batch[0].route.find(tx, organization_id, batch)
         except Exception as error:
             if isinstance(error, CONNECTION_ERRORS) or len(batch) == 1:
                 raise
             # One faulty look-up must not fail the other look-ups of its batch.
-            alone = [await self._run_alone(organization_id, waiting) for waiting in batch]
+            alone = [await self._run_alone(organization_id, request) for request in batch]
             _log.warning("reads.looked_up_alone", operation=batch[0].route.operation_id, error=type(error).__name__)
             return alone
         return [
-            response if isinstance(response, ApiResponse) else problem_response(response, waiting.request)
-            for waiting, response in zip(batch, results, strict=True)
+            response if isinstance(response, ApiResponse) else problem_response(response, request)
+            for request, response in zip(batch, results, strict=True)
         ]
 
-    async def _run_alone(self, organization_id: UUID, waiting: _WaitingLookUp) -> ApiResponse:
+    async def _run_alone(self, organization_id: UUID, request: Request) -> ApiResponse:
         try:
-            [response] = await self._run_statement(organization_id, [waiting])
+            [response] = await self._run_statement(organization_id, [request])
         except Exception as error:  # noqa: BLE001  # as above
-            return self._respond_to_error(error, waiting.request)
+            return self._respond_to_error(error, request)
         return response
 
     def _respond_to_error(self, error: Exception, request: Request) -> ApiResponse:
@@ -132,12 +116,12 @@ class Reads:
         return error_response(error, request, describe_outage=self._describe_outage)
 
 
-def _deliver(batch: Sequence[_WaitingLookUp], responses: Sequence[ApiResponse]) -> None:
-    for waiting, response in zip(batch, responses, strict=True):
+def _deliver(batch: Sequence[Request], responses: Sequence[ApiResponse]) -> None:
+    for request, response in zip(batch, responses, strict=True):
         try:
-            waiting.reply(response)
+            request.send(request, response)
         except Exception:  # noqa: BLE001  # the other callers need their response
-            _log.exception("reads.caller_not_told", request_id=waiting.request.request_id)
+            _log.exception("reads.caller_not_told", request_id=request.request_id)
 
 
 def error_response(

@@ -6,9 +6,8 @@ from uuid import UUID
 from psycopg.errors import LockNotAvailable
 
 from regulars.http.batch import encode_result
-from regulars.http.in_flight import Pending, WriteOutcome, make_refusal
 from regulars.http.problem import problem_response
-from regulars.http.request import ApiResponse, Write
+from regulars.http.request import ApiResponse, Request
 from regulars.idempotency.errors import IdempotencyConflict
 from regulars.idempotency.model import BATCH_BEGINNING, ERASED, StoredResponse, change_results
 from regulars.idempotency.records import store_responses
@@ -26,16 +25,15 @@ class KeyInUseError(Exception):
 async def store_new(
     tx: Tx,
     organization_id: UUID,
-    writes: Sequence[Write],
-    outcomes: Sequence[WriteOutcome],
+    requests: Sequence[Request],
+    responses: Sequence[ApiResponse],
     stored: Mapping[str, StoredResponse],
 ) -> None:
-    """Store the outcomes under their keys, except keys that already have a `stored` response."""
+    """Store the responses under their keys, except keys that already have a `stored` response."""
     new = [
-        StoredResponse(write.key, write.fingerprint, response.status, response.body, tx.now, response.headers)
-        for write, outcome in zip(writes, outcomes, strict=True)
-        for response in [outcome.response]
-        if outcome.is_storable and write.key is not None and write.key not in stored
+        StoredResponse(request.key, request.fingerprint, response.status, response.body, tx.now, response.headers)
+        for request, response in zip(requests, responses, strict=True)
+        if response.is_storable and request.key is not None and request.key not in stored
     ]
     try:
         await store_responses(tx, organization_id, new)
@@ -45,34 +43,34 @@ async def store_new(
         failpoint.hit("write.key_claimed", tx.connection.drop_connection)
 
 
-def stored_outcome(
-    write: Write, by_key: Mapping[str, StoredResponse], *, erased_error: ApiError
-) -> WriteOutcome | None:
-    """Return the outcome stored for the key of the write, None if there is none, and a conflict if the key was used for
-    another request. Results that contained a person erased since then are replaced by `erased_error`."""
-    stored = by_key.get(write.key) if write.key is not None else None
+def find_response(
+    request: Request, by_key: Mapping[str, StoredResponse], *, erased_error: ApiError
+) -> ApiResponse | None:
+    """Return the response stored for the key of the write, None if there is none, and a conflict if the key was used
+    for another request. Results that contained a person erased since then are replaced by `erased_error`."""
+    stored = by_key.get(request.key) if request.key is not None else None
     if stored is None:
         return None
-    if stored.fingerprint != write.fingerprint:
-        return make_refusal(write, _conflict())
+    if stored.fingerprint != request.fingerprint:
+        return problem_response(_conflict(), request)
     if stored.body is None:
-        return WriteOutcome(_as_replay(problem_response(erased_error, write.request)))
+        return _as_replay(problem_response(erased_error, request))
     body = stored.body
     if body.startswith(BATCH_BEGINNING):
-        body = change_results(body, lambda item: encode_result(erased_error, write.request) if item == ERASED else item)
-    return WriteOutcome(_as_replay(ApiResponse(stored.status, body, stored.headers)), is_storable=True)
+        body = change_results(body, lambda item: encode_result(erased_error, request) if item == ERASED else item)
+    return _as_replay(ApiResponse(stored.status, body, stored.headers, is_storable=True))
 
 
-def replay_response(write: Write, earlier: Pending) -> ApiResponse:
-    """Return the response of an earlier write with the same key, which has an outcome; raise for another request."""
-    if earlier.outcome is None or earlier.write.fingerprint != write.fingerprint:
+def replay_response(request: Request, earlier: Request) -> ApiResponse:
+    """Return the response to an earlier request with the same key; raise for another request."""
+    if earlier.response is None or earlier.fingerprint != request.fingerprint:
         raise _conflict()
-    return _as_replay(earlier.outcome.response)
+    return _as_replay(earlier.response)
 
 
 def _as_replay(response: ApiResponse) -> ApiResponse:
     headers = tuple([header for header in response.headers if header != REPLAYED])
-    return ApiResponse(response.status, response.body, (*headers, REPLAYED))
+    return ApiResponse(response.status, response.body, (*headers, REPLAYED), is_storable=response.is_storable)
 
 
 def _conflict() -> IdempotencyConflict:

@@ -1,6 +1,6 @@
-"""What the functions of routes get and return: the caller, the request, the write that waits for its batch, and the
-response."""
+"""What the functions of routes get and return: the caller, the request and the response."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from regulars.kit.errors import Headers
+from regulars.kit.errors import ApiError, Headers
 
 # Limits of the header `X-Ignored-Fields`.
 IGNORED_NAMES_MAX = 10
@@ -35,9 +35,19 @@ class Caller(Protocol):
     def is_ingest_only(self) -> bool: ...
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
-    """A request that passed authentication, limits and routing. `references` are the ids in its path: the decoded
-    segments at the placeholders."""
+class ApiResponse(msgspec.Struct, frozen=True, gc=False):
+    status: int
+    body: bytes
+    headers: Headers = ()
+    # The phone numbers whose consent the write ended, for the route's `before_response`; not sent, and not in a replay.
+    number_hashes: Any = None
+    # Whether the response may be stored for its idempotency key, and sent to other requests with the key.
+    is_storable: bool = False
+
+
+class Request(msgspec.Struct, eq=False):
+    """A request that passed authentication, limits and routing, from its arrival to its response. `references` are the
+    ids in its path: the decoded segments at the placeholders."""
 
     caller: Caller
     request_id: str
@@ -46,30 +56,46 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     # The URL at which the caller reached this server; empty if unknown.
     base_url: str = ""
-
-
-class ApiResponse(msgspec.Struct, frozen=True, gc=False):
-    status: int
-    body: bytes
-    headers: Headers = ()
-    # The phone numbers whose consent the write ended, for the route's `before_response`; not sent, and not in a replay.
-    number_hashes: Any = None
-
-
-class Write(msgspec.Struct, frozen=True, gc=False):
-    """A write that waits for its batch: the request, the command that `prepare` decoded from its body, its idempotency
-    key, and the hash of the request (`fingerprint`)."""
-
-    request: Request
-    command: Any
+    # The `Route`, whose module imports this one.
+    route: Any = None
+    # When the request began to wait for its batch, on the monotonic clock.
+    arrived_at: float = 0.0
+    # Called once with the response, by whatever makes it.
+    send: "Callable[[Request, ApiResponse], None]" = lambda *_: None
+    # The object of the fast protocol that writes the response, and the headers of the rate limit in it.
+    cycle: Any = None
+    rate_headers: Headers = ()
+    # Of a write: the command that `prepare` decoded from the body, the idempotency key, and the hash of the request
+    # (`fingerprint`).
+    command: Any = None
     key: str | None = None
     fingerprint: bytes = b""
+    # An error that was found before the write was queued, such as an invalid body. It becomes the response, unless a
+    # response is stored for the idempotency key.
+    refusal: ApiError | None = None
+    # Whether the fast path was tried and did not handle this write.
+    needs_fallback: bool = False
+    response: ApiResponse | None = None
+    # Created when another request with the same key first waits for the response, which is rare.
+    completed: asyncio.Event | None = None
 
     @property
     def extra_headers(self) -> Headers:
         """Return the header that names the ignored fields of the request, for a success; empty if there are none."""
         ignored = getattr(self.command, "ignored", ())
         return (ignored_header(ignored),) if ignored else ()
+
+
+def wait_for_response(request: Request) -> "asyncio.Future[ApiResponse]":
+    """Return a future for the response of a request that a task waits for."""
+    waiting: asyncio.Future[ApiResponse] = asyncio.get_running_loop().create_future()
+
+    def send(_request: Request, response: ApiResponse) -> None:
+        if not waiting.done():
+            waiting.set_result(response)
+
+    request.send = send
+    return waiting
 
 
 # Encodes the body of the response to a committed write; called after the next batch has been sent to the database.

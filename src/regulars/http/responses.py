@@ -41,22 +41,15 @@ def response_headers(response: ApiResponse, request_id: str, rate_headers: Heade
     return headers
 
 
-def response_head(response: ApiResponse, request_id: str, rate_headers: Headers = ()) -> bytes:
-    """Encode the headers of the response, with the blank line after them."""
-    if response.status == NO_CONTENT:
-        return _header_lines(response_headers(response, request_id, rate_headers)) + b"\r\n"
-    extra = (*rate_headers, *response.headers)
-    template = _PROBLEM if response.status >= PROBLEM_STATUS_MIN else _SUCCESS
-    return template % (request_id.encode(), _header_lines(extra) if extra else b"", len(response.body))
-
-
-def _header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+def header_lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join([b"%b: %b\r\n" % line for line in headers])
 
 
 def _template(content_type: bytes) -> bytes:
-    content_headers = _header_lines([(b"content-type", content_type), (b"content-length", b"%d")])
-    return b"x-request-id: %b\r\n" + _header_lines(_FIXED_HEADERS) + b"%b" + content_headers + b"\r\n"
+    content_headers = header_lines([(b"content-type", content_type), (b"content-length", b"%d")])
+    return b"x-request-id: %b\r\n" + header_lines(_FIXED_HEADERS) + b"%b" + content_headers + b"\r\n"
 
 
-_SUCCESS, _PROBLEM = _template(_PLAIN_JSON), _template(_PROBLEM_JSON)
+# The headers of a response with a body, with the blank line after them, for the fast path: with places for the request
+# id, the lines of further headers, and the length of the body.
+SUCCESS_HEAD, PROBLEM_HEAD = _template(_PLAIN_JSON), _template(_PROBLEM_JSON)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from regulars.http.parameters import Parameter
-from regulars.http.request import ApiResponse, EncodeBody, Request, Write
+from regulars.http.request import ApiResponse, EncodeBody, Request
 from regulars.kit.coalesce import WAIT_S_MAX
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
@@ -23,9 +23,9 @@ BATCH_REQUESTS_PER_STATEMENT_MAX = 4
 
 # Writes a batch with one statement, which commits by itself. It returns None for each uncommitted write, which then
 # takes the fallback path.
-RunFast = Callable[[UUID, Sequence[Write]], Awaitable[Sequence[EncodeBody | None]]]
+RunFast = Callable[[UUID, Sequence[Request]], Awaitable[Sequence[EncodeBody | None]]]
 # Writes batches of several organizations in one transaction; if it raises, nothing was written.
-RunFastShared = Callable[[Sequence[tuple[UUID, Sequence[Write]]]], Awaitable[Sequence[Sequence[EncodeBody | None]]]]
+RunFastShared = Callable[[Sequence[tuple[UUID, Sequence[Request]]]], Awaitable[Sequence[Sequence[EncodeBody | None]]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class WriteRoute(Route):
     takes_ingest_keys: bool = True
     body: Any = None
     prepare: Callable[[Request], Any]
-    run: Callable[[Tx, UUID, Sequence[Write]], Awaitable[Sequence[ApiResponse | ApiError]]]
+    run: Callable[[Tx, UUID, Sequence[Request]], Awaitable[Sequence[ApiResponse | ApiError]]]
     # The fast path: one statement for a batch, one for batches of several organizations, and the status of the writes
     # that they commit. The fallback path is `run`.
     run_fast: RunFast | None = None

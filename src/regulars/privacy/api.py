@@ -5,7 +5,7 @@ from functools import partial
 from uuid import UUID
 
 from regulars.accounts.audit.log import key_actor, record
-from regulars.http.request import ApiResponse, Request, Write
+from regulars.http.request import ApiResponse, Request
 from regulars.http.route import LONG_WAIT_S_MAX, Route, WriteRoute
 from regulars.kit.db import Tx
 from regulars.kit.errors import ApiError
@@ -23,15 +23,15 @@ def prepare_erasure(request: Request) -> Reference:
 
 
 async def run_erasures(
-    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, log: ErasureLog | None = None
+    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, log: ErasureLog | None = None
 ) -> list[ApiResponse | ApiError]:
-    references = [write.command for write in writes]
-    # All writes of a batch belong to one organization, so they have the same secret.
-    secret = writes[0].request.caller.secret
+    references = [request.command for request in requests]
+    # All requests of a batch belong to one organization, so they have the same secret.
+    secret = requests[0].caller.secret
     outcomes = await erase_profiles(tx, organization_id, references, secret=secret, log=log)
-    for write, outcome in zip(writes, outcomes, strict=True):
+    for request, outcome in zip(requests, outcomes, strict=True):
         if isinstance(outcome, ErasedProfile):
-            actor = key_actor(write.request.caller.api_key_id)
+            actor = key_actor(request.caller.api_key_id)
             await record(tx, organization_id, actor, "customer.erase", PROFILE.encode(outcome.profile_id))
     # The server sends the response once no text to the numbers in `concerns` is being sent.
     return [

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, items_meta, read_batch
 from regulars.http.parameters import CHANGES_PARAMETER, PAGE_PARAMETERS, Parameter
-from regulars.http.request import ApiResponse, Caller, Request, Write
+from regulars.http.request import ApiResponse, Caller, Request
 from regulars.http.route import BatchRoute, LookUpRoute, ReadRoute, Route, WriteRoute
 from regulars.kit.changes import read_start, scope_of_changes
 from regulars.kit.db import Tx
@@ -79,27 +79,27 @@ def prepare_profile(request: Request) -> ProfileUpsert:
     return decode_profile(request.body, default_country=request.caller.default_country)
 
 
-async def run_profiles(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
-    outcomes = await upsert_profiles(tx, organization_id, [write.command for write in writes])
-    return [_respond(outcome, write.request.caller) for outcome, write in zip(outcomes, writes, strict=True)]
+async def run_profiles(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[ApiResponse | ApiError]:
+    outcomes = await upsert_profiles(tx, organization_id, [request.command for request in requests])
+    return [_respond(outcome, request.caller) for outcome, request in zip(outcomes, requests, strict=True)]
 
 
 def prepare_batch(request: Request) -> Batch[ProfileUpsert]:
     return read_batch(request.body, partial(decode_profile, default_country=request.caller.default_country))
 
 
-async def run_batches(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
-    upserts = [upsert for write in writes for upsert in write.command.accepted]
+async def run_batches(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[ApiResponse | ApiError]:
+    upserts = [upsert for request in requests for upsert in request.command.accepted]
     outcomes = iter(await upsert_profiles(tx, organization_id, upserts))
     return [
         batch_response(
             [
-                _respond(next(outcomes), write.request.caller) if isinstance(item, ProfileUpsert) else item
-                for item in write.command.items
+                _respond(next(outcomes), request.caller) if isinstance(item, ProfileUpsert) else item
+                for item in request.command.items
             ],
-            write.request,
+            request,
         )
-        for write in writes
+        for request in requests
     ]
 
 
@@ -107,11 +107,11 @@ def prepare_attributes(request: Request) -> AttributeChanges:
     return decode_attributes(request.body, read_reference(PROFILE, request.references[0]))
 
 
-async def run_attributes(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
-    outcomes = await set_attributes(tx, organization_id, [write.command for write in writes])
+async def run_attributes(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[ApiResponse | ApiError]:
+    outcomes = await set_attributes(tx, organization_id, [request.command for request in requests])
     return [
-        outcome if not isinstance(outcome, Profile) else ApiResponse(200, encode(_respond_with(outcome, write)))
-        for outcome, write in zip(outcomes, writes, strict=True)
+        outcome if not isinstance(outcome, Profile) else ApiResponse(200, encode(_respond_with(outcome, request)))
+        for outcome, request in zip(outcomes, requests, strict=True)
     ]
 
 
@@ -170,11 +170,11 @@ def _to_attributes_out(profile: Profile) -> AttributesOut:
     return AttributesOut(to_profile_ids_out(profile), sort_attributes(profile.attributes))
 
 
-def _respond_with(profile: Profile, write: Write) -> AttributesOut | AttributesReceipt:
+def _respond_with(profile: Profile, request: Request) -> AttributesOut | AttributesReceipt:
     """Return all attributes; for an ingest-only API key, only those that the request sent."""
-    if not write.request.caller.is_ingest_only:
+    if not request.caller.is_ingest_only:
         return _to_attributes_out(profile)
-    sent: AttributeChanges = write.command
+    sent: AttributeChanges = request.command
     external_id = profile.external_id if isinstance(sent.reference, ByExternalId) else msgspec.UNSET
     attributes = {key: value for key, value in sent.changes.items() if value is not None}
     return AttributesReceipt(ProfileReceipt(PROFILE.encode(profile.id), external_id), sort_attributes(attributes))

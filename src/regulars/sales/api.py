@@ -1,6 +1,6 @@
 """The API routes `/v1/sales-events`: record one sale or a batch, list sales, and read one."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from regulars.http.batch import Batch, BatchResult, batch_response, body_meta, encode_accepted, items_meta, read_batch
 from regulars.http.parameters import CHANGES_PARAMETER, PAGE_PARAMETERS, Parameter
-from regulars.http.request import PAYLOAD_MISMATCH, ApiResponse, Caller, EncodeBody, Request, Write
+from regulars.http.request import PAYLOAD_MISMATCH, ApiResponse, Caller, EncodeBody, Request
 from regulars.http.route import (
     BATCH_REQUEST_ITEMS_MAX,
     BATCH_REQUESTS_PER_STATEMENT_MAX,
@@ -95,14 +95,27 @@ class SalesEventPage(Page[SalesEventOut], frozen=True):
 
 
 async def _run(
-    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta, recorder: FastRecorder | None
+    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, tolerance: timedelta, recorder: FastRecorder | None
 ) -> list[ApiResponse | ApiError]:
-    outcomes = await record_sales(tx, organization_id, [write.command for write in writes], tolerance=tolerance)
+    sales = [(request.command, request.caller) for request in requests]
+    return await _record(tx, organization_id, sales, tolerance=tolerance, recorder=recorder)
+
+
+async def _record(
+    tx: Tx,
+    organization_id: UUID,
+    sales: Sequence[tuple[Sale, Caller]],
+    *,
+    tolerance: timedelta,
+    recorder: FastRecorder | None,
+) -> list[ApiResponse | ApiError]:
+    """Record the sales, each sent by a caller, by several statements; return the response to each."""
+    outcomes = await record_sales(tx, organization_id, [sale for sale, _ in sales], tolerance=tolerance)
     if recorder is not None:
         recorder.remember_published_keys(tx, organization_id, outcomes)
     return [
-        outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, write.request.caller)
-        for outcome, write in zip(outcomes, writes, strict=True)
+        outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, caller)
+        for outcome, (_, caller) in zip(outcomes, sales, strict=True)
     ]
 
 
@@ -127,31 +140,30 @@ def _prepare_batch(request: Request) -> Batch[Sale]:
 
 
 async def _run_batch(
-    tx: Tx, organization_id: UUID, writes: Sequence[Write], *, tolerance: timedelta, recorder: FastRecorder | None
+    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, tolerance: timedelta, recorder: FastRecorder | None
 ) -> list[ApiResponse | ApiError]:
-    run = partial(_run, tx, organization_id, tolerance=tolerance, recorder=recorder)
-    return [await _run_one_batch(write, run) for write in writes]
-
-
-async def _run_one_batch(
-    write: Write, run: Callable[[Sequence[Write]], Awaitable[Sequence[ApiResponse | ApiError]]]
-) -> ApiResponse:
-    batch: Batch[Sale] = write.command
-    responses = iter(await run([Write(write.request, sale) for sale in batch.accepted]))
-    in_order = [item if isinstance(item, ApiError) else next(responses) for item in batch.items]
-    return batch_response(in_order, write.request)
+    responses: list[ApiResponse | ApiError] = []
+    for request in requests:
+        batch: Batch[Sale] = request.command
+        sales = [(sale, request.caller) for sale in batch.accepted]
+        recorded = iter(await _record(tx, organization_id, sales, tolerance=tolerance, recorder=recorder))
+        in_order = [item if isinstance(item, ApiError) else next(recorded) for item in batch.items]
+        responses.append(batch_response(in_order, request))
+    return responses
 
 
 async def _record_batch_quickly(
-    organization_id: UUID, writes: Sequence[Write], *, recorder: FastRecorder
+    organization_id: UUID, requests: Sequence[Request], *, recorder: FastRecorder
 ) -> list[EncodeBody | None]:
     """Record batch requests by the fast path, which handles a request if all its sales are new and ordinary; return
     None for any other request, which `_run_batch` then handles."""
-    return await recorder.record_requests(organization_id, [_to_sales_request(write) for write in writes], status=200)
+    return await recorder.record_requests(
+        organization_id, [_to_sales_request(request) for request in requests], status=200
+    )
 
 
-def _to_sales_request(write: Write) -> SalesRequest:
-    batch: Batch[Sale] = write.command
+def _to_sales_request(request: Request) -> SalesRequest:
+    batch: Batch[Sale] = request.command
     items, sales = batch.items, batch.accepted
 
     def join(bodies: Iterable[bytes]) -> bytes:
@@ -159,9 +171,9 @@ def _to_sales_request(write: Write) -> SalesRequest:
             return encode_accepted(201, bodies)
         recorded = iter(bodies)
         responses = [item if isinstance(item, ApiError) else ApiResponse(201, next(recorded)) for item in items]
-        return batch_response(responses, write.request).body
+        return batch_response(responses, request).body
 
-    return SalesRequest(sales, write.key, write.fingerprint, join, write.extra_headers)
+    return SalesRequest(sales, request.key, request.fingerprint, join, request.extra_headers)
 
 
 async def _list(tx: Tx, request: Request) -> ApiResponse:

@@ -225,7 +225,7 @@ class FastRecorder:
             for key in outcome.sale.ticket.property_keys
         }
 
-        def remember(is_committed: bool) -> None:  # noqa: FBT001  # the signature of the callback
+        def remember(is_committed: bool) -> None:
             cache = self._caches.entries.get(organization_id)
             for key in keys if is_committed and cache is not None else ():
                 cache.property_keys.add(key, None)

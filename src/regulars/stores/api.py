@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from regulars.http.parameters import PAGE_PARAMETERS
-from regulars.http.request import ApiResponse, Request, Write
+from regulars.http.request import ApiResponse, Request
 from regulars.http.route import ReadRoute, Route, WriteRoute
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
@@ -28,8 +28,8 @@ def prepare_store(request: Request) -> StoreUpsert:
     return decode_store(request.body)
 
 
-async def run_stores(tx: Tx, organization_id: UUID, writes: Sequence[Write]) -> list[ApiResponse | ApiError]:
-    outcomes = await upsert_stores(tx, organization_id, [write.command for write in writes])
+async def run_stores(tx: Tx, organization_id: UUID, requests: Sequence[Request]) -> list[ApiResponse | ApiError]:
+    outcomes = await upsert_stores(tx, organization_id, [request.command for request in requests])
     return [
         ApiResponse(201 if outcome.change == "created" else 200, encode(_store_out(outcome.store)))
         for outcome in outcomes

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
@@ -122,9 +122,10 @@ ACTIVE_SEGMENT_USERS: Final = {JOURNEY_KIND: find_live_users, CAMPAIGN_KIND: fin
 ADDRESS_PLACEHOLDER: Final = "https://address.invalid"
 
 
-def api_routes(settings: Settings, *, recorder: FastRecorder | None = None) -> tuple[Route, ...]:
-    """Return all routes under `/v1`; the recorder, if there is one, writes sales with a single statement."""
+def api_routes(settings: Settings, *, fast_database: Database | None = None) -> tuple[Route, ...]:
+    """Return all routes under `/v1`. With a `fast_database`, sales are written there with a single statement."""
     tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
+    recorder = None if fast_database is None else FastRecorder(fast_database, tolerance=tolerance)
     routes: tuple[Route, ...] = (
         *profiles.ROUTES,
         *privacy.routes(ErasureLog(settings.erasure_log_path)),
@@ -282,17 +283,14 @@ def create_app(
     has_fast_recorder: bool = True,
 ) -> Application:
     """Return the ASGI application; its lifespan opens the database. In `shared` memory all processes count requests.
-    Tests leave out the fast path of requests or of sales, and compare what the fallback path does."""
+    Tests compare both fast paths with an application without them."""
     database, address = _make_database(settings), PublicAddress(settings.public_url)
     writability = Writability(database)
     waker = Waker(database)
     database.after_commit = waker.wake
     authenticator = Authenticator(database, default_country=settings.default_country)
-    tolerance = timedelta(seconds=settings.occurred_at_tolerance_s)
-    recorder = FastRecorder(database, tolerance=tolerance) if has_fast_recorder else None
-    routes = with_sms_hooks(api_routes(settings, recorder=recorder), database)
-    write_routes = [route for route in routes if isinstance(route, WriteRoute)]
-    writes = Writes(database, write_routes, erased_error=person_erased(), describe_outage=writability.record_error)
+    routes = with_sms_hooks(api_routes(settings, fast_database=database if has_fast_recorder else None), database)
+    writes = Writes(database, routes, erased_error=person_erased(), describe_outage=writability.record_error)
     rate_limiter = RateLimiter(per_s=settings.rate_limit_per_s, burst=settings.rate_limit_burst, block=shared)
     request_log = RequestLog(database)
     links = ShortLinkPages(database, fallback_url=settings.link_fallback_url)
@@ -318,12 +316,8 @@ def create_app(
         failpoint.hit("drain")
         for task in tasks:
             task.cancel()
-        with contextlib.suppress(TimeoutError, *CONNECTION_ERRORS):
-            async with asyncio.timeout(settings.shutdown_grace_s):
-                await writes.in_flight.coalescer.drain()
-                await authenticator.record_use()
-                await request_log.write()
-                await links.clicks.write()
+        drain = writes.in_flight.coalescer.drain
+        await _finish_in_grace(settings, drain, authenticator.record_use, request_log.write, links.clicks.write)
         await waker.close()
         await database.close()
 
@@ -333,8 +327,8 @@ def create_app(
     )
     has_users = partial(users.has_users_now, database)
     public = pages.page_routes(routes, readiness.explain, has_users=has_users, address=address)
-    external_routes = [*_callback_routes(settings, database, address), *links.routes()]
-    service = _service([*service_routes(readiness), *external_routes, *public], lifespan)
+    callbacks = _callback_routes(settings, database, address)
+    service = _service([*service_routes(readiness), *callbacks, *links.routes(), *public], lifespan)
     fast_requests = FastRequests(
         routes,
         cached_caller=authenticator.cached,
@@ -364,6 +358,13 @@ async def _open(database: Database, waker: Waker, address: PublicAddress) -> Non
     await load_address(database, address)
     await waker.open()
     failpoint.hit("start")
+
+
+async def _finish_in_grace(settings: Settings, *acts: Callable[[], Awaitable[object]]) -> None:
+    with contextlib.suppress(TimeoutError, *CONNECTION_ERRORS):
+        async with asyncio.timeout(settings.shutdown_grace_s):
+            for act in acts:
+                await act()
 
 
 def _service(routes: list[BaseRoute], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]) -> Starlette:

@@ -162,7 +162,8 @@ async def test_requests_in_flight_together_that_share_new_customers_are_all_reco
 
 
 def test_the_ids_of_the_largest_statement_can_be_made_at_once():
-    assert BATCH_REQUESTS_PER_STATEMENT_MAX * BATCH_REQUEST_ITEMS_MAX <= NEW_UUIDS_MAX
+    # Each sale has one, and its customer.
+    assert 2 * BATCH_REQUESTS_PER_STATEMENT_MAX * BATCH_REQUEST_ITEMS_MAX <= NEW_UUIDS_MAX
 
 
 async def test_a_customer_that_another_process_writes_meanwhile_is_found_by_the_careful_path(quick, monkeypatch):

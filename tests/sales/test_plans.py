@@ -14,9 +14,13 @@ from regulars.sales import statements
 pytestmark = pytest.mark.anyio
 
 FORMS = [
-    statements.StatementForm(is_shared, is_single, *others)
-    for is_shared, is_single in [(False, False), (True, False), (False, True)]
-    for others in product([False, True], repeat=3)
+    (source, (*customers, *keys, *ends))
+    for source, customers, keys, ends in product(
+        (statements.ONE_SALE, statements.SALES, statements.SALES_OF_SEVERAL),
+        ((statements.KNOWN_CUSTOMERS,), statements.NEW_PROFILES),
+        ((), (statements.STORE_RESPONSES,), (statements.UNUSED_KEYS, statements.STORE_RESPONSES)),
+        ((), (statements.SKIP_STORED,)),
+    )
 ]
 # Of an index that is searched: what by, if anything.
 SEARCHED = re.compile(r"Index (?:Only )?Scan (?:on|using) .*\n(?:\s+Index Cond: (.*))?")
@@ -30,8 +34,10 @@ SELECT gen_random_uuid(), 'profiles.changed', 'test' FROM generate_series(1, %(r
 """
 
 
-async def plan(connection: "psycopg.AsyncConnection[Any]", form: statements.StatementForm) -> str:
-    statement = statements.compose(form)
+async def plan(
+    connection: "psycopg.AsyncConnection[Any]", source: statements.Source, parts: tuple[statements.Part, ...]
+) -> str:
+    statement = statements.compose(source, parts)
     places = len(statement.names)
     await connection.execute("DEALLOCATE ALL", prepare=False)
     await connection.execute(f"PREPARE asked AS {statement.prepared.text}".encode(), prepare=False)
@@ -46,11 +52,12 @@ async def test_everything_is_found_by_its_key_however_little_there_is(database: 
         for statement in SOME.replace("%(rows)s", str(rows)).split(";")[:-1]:
             await connection.execute(statement.encode())
         await connection.execute("ANALYZE idempotency_keys, profiles, interests, sales_events, outbox")
-        texts = [await plan(connection, form) for form in FORMS]
-    for form, text in zip(FORMS, texts, strict=True):
+        texts = [await plan(connection, *form) for form in FORMS]
+    for (_, parts), text in zip(FORMS, texts, strict=True):
         assert "hashed SubPlan" not in text, text
         assert "Seq Scan on" not in text, text
         searched = SEARCHED.findall(text)
         # The customer; whether a key is taken; whether new profiles interest a listener.
-        assert len(searched) >= 1 + (form.is_shared and form.has_keys) + form.creates_profiles, text
+        looking_up = {statements.UNUSED_KEYS, *statements.NEW_PROFILES[1:]}.intersection(parts)
+        assert len(searched) >= 1 + len(looking_up), text
         assert [by for by in searched if "organization_id" not in by] == [], text

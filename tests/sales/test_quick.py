@@ -177,13 +177,16 @@ async def test_a_key_stored_meanwhile_by_another_process_is_replayed_and_its_sal
     assert (await quick.desk.tickets(), await quick.desk.customers()) == (["B"], ["ada"])
 
 
-async def forms_of(monkeypatch: pytest.MonkeyPatch, run: Any) -> list[statements.StatementForm]:
-    """The forms of the statement by which something is recorded."""
+Form = tuple[statements.Source, set[statements.Part]]
+
+
+async def forms_of(monkeypatch: pytest.MonkeyPatch, run: Any) -> list[Form]:
+    """The sources and parts of the statements by which something is recorded."""
     used, insert = [], statements.insert
 
-    async def observe(connection: Any, form: statements.StatementForm, *arguments: Any, **options: Any) -> Any:
-        used.append(form)
-        return await insert(connection, form, *arguments, **options)
+    async def observe(connection: Any, source: statements.Source, parts: Any, new: Any) -> Any:
+        used.append((source, set(parts)))
+        return await insert(connection, source, parts, new)
 
     with monkeypatch.context() as patched:
         patched.setattr(statements, "insert", observe)
@@ -192,17 +195,18 @@ async def forms_of(monkeypatch: pytest.MonkeyPatch, run: Any) -> list[statements
 
 
 async def test_each_batch_takes_the_smallest_form_that_can_decide_it(quick, monkeypatch):
-    form = statements.StatementForm(creates_profiles=False)
-    single = form._replace(is_single=True)
-    whole = single._replace(creates_profiles=True)
+    known = {statements.KNOWN_CUSTOMERS, statements.SKIP_STORED}
+    keyed = {*known, statements.STORE_RESPONSES}
+    whole = (statements.ONE_SALE, {*statements.NEW_PROFILES, statements.SKIP_STORED})
+    single, several = (statements.ONE_SALE, known), (statements.SALES, known)
     for sales, expected in (
         ([sale_request("A", profile_id="ada")], [single, whole]),
         ([sale_request("B", profile_id="ada")], [whole]),
         ([sale_request("C", profile_id="ada")], [single]),
         ([sale_request("D")], [single]),
-        ([sale_request("E", key="k", profile_id="ada")], [single._replace(has_keys=True)]),
-        ([sale_request("F", profile_id="ada"), sale_request("G")], [form]),
-        ([sale_request("H", profile_id="ada"), sale_request("I", profile_id="eve")], [form, whole]),
+        ([sale_request("E", key="k", profile_id="ada")], [(statements.ONE_SALE, keyed)]),
+        ([sale_request("F", profile_id="ada"), sale_request("G")], [several]),
+        ([sale_request("H", profile_id="ada"), sale_request("I", profile_id="eve")], [several, whole]),
     ):
         assert await forms_of(monkeypatch, quick.send(sales)) == expected, sales
     assert await quick.desk.tickets() == list("ABCDEFGHI")

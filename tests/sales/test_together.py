@@ -103,9 +103,9 @@ async def test_random_traffic_of_several_leaves_and_answers_what_each_would_alon
     monkeypatch.setattr(in_flight, "DUPLICATES_MIN", 1_000)
     used, insert = [], statements.insert
 
-    async def note(connection: Any, form: statements.StatementForm, new: Any, **options: Any) -> Any:
-        used.append(form.is_shared)
-        return await insert(connection, form, new, **options)
+    async def note(connection: Any, source: statements.Source, *arguments: Any) -> Any:
+        used.append(source is statements.SALES_OF_SEVERAL)
+        return await insert(connection, source, *arguments)
 
     monkeypatch.setattr(statements, "insert", note)
     together = [replace(mall.counter, desk=Desk(mall.counter.desk.database, shop)) for shop in mall.shops]

@@ -13,8 +13,8 @@ from regulars.consent.opt_in import Consent
 from regulars.consent.opt_out import Withdrawal
 from regulars.consent.phone import read_lenient_number, read_opt_in_number
 from regulars.kit.body_reader import Reader
-from regulars.kit.ids import PROFILE, STORE, Reference, read_reference
-from regulars.kit.text import check_reference, read_timestamp
+from regulars.kit.ids import PROFILE, STORE, Reference
+from regulars.kit.text import read_sent_reference, read_timestamp
 
 _opt_in_reader: Reader[wire.OptInIn] = Reader(wire.OptInIn)
 _check_reader: Reader[wire.CheckIn] = Reader(wire.CheckIn)
@@ -86,11 +86,11 @@ def _read_number(text: str, default_country: str | None) -> str | None:
 
 
 def read_profile_reference(text: str) -> Reference:
-    return read_reference(PROFILE, check_reference(text, field="profile_id"))
+    return read_sent_reference(PROFILE, text, field="profile_id")
 
 
 def _read_store(text: str) -> Reference:
-    return read_reference(STORE, check_reference(text, field="store_id"))
+    return read_sent_reference(STORE, text, field="store_id")
 
 
 def _read_proof(sent: wire.ProofIn) -> Proof | None:

@@ -284,7 +284,7 @@ class _FastProtocol(LimitedProtocol):
             content.append(_CLOSE)
         content.append(headers_and_body)
         response = b"".join(content)
-        if failpoint.is_set("answer.half"):
+        if "answer.half" in failpoint.armed:
             response = self._write_half(response)
         self.transport.write(response)
         if not keep_alive:

@@ -106,7 +106,8 @@ class FastRequests:
         route, references = head.route
         if caller is None or (caller.is_ingest_only and not route.takes_ingest_keys):
             return False
-        failpoint.hit("authenticated")
+        if failpoint.armed:
+            failpoint.hit("authenticated")
         request_id = new_request_id() if head.request_id is None else head.request_id.decode()
         request = Request(caller, request_id, references, {}, body, head.base_url, route, started, self.send, cycle)
         try:

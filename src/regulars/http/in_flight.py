@@ -21,7 +21,7 @@ from psycopg.errors import QueryCanceled
 
 from regulars.http.problem import problem_response
 from regulars.http.request import ApiResponse, EncodeBody, Request
-from regulars.http.route import WriteRoute
+from regulars.http.route import Route, WriteRoute
 from regulars.idempotency.errors import IdempotencyInProgress
 from regulars.idempotency.model import is_stored
 from regulars.kit import failpoint, log
@@ -75,13 +75,13 @@ class InFlight:
     def __init__(
         self,
         database: Database,
-        routes: Sequence[WriteRoute],
+        routes: Sequence[Route],
         *,
         flush: Callable[[QueueKey, list[Request]], Awaitable[None]],
         describe_outage: Callable[[BaseException], str],
     ) -> None:
         self._database = database
-        self._routes = {route.operation_id: route for route in routes}
+        self._routes = {route.operation_id: route for route in routes if isinstance(route, WriteRoute)}
         self._describe_outage = describe_outage
         self._arrivals = 0
         self.batch_sizes: Final = {name: PROCESS_METRICS.batch_sizes(name) for name in self._routes}
@@ -194,7 +194,8 @@ class InFlight:
         if route.run_fast_shared is None:
             raise AssertionError("only a route with `run_fast_shared` is flushed together")
         eligible = [[request for request in batch if request.refusal is None] for batch in batches]
-        failpoint.hit("write.before_commit")
+        if failpoint.armed:
+            failpoint.hit("write.before_commit")
         try:
             body_encoders = await route.run_fast_shared(
                 [(queue[0], requests) for queue, requests in zip(queues, eligible, strict=True)]
@@ -209,7 +210,8 @@ class InFlight:
                 self.unshared.add(queues[0])
                 raise
             return batches
-        failpoint.hit("write.committed")
+        if failpoint.armed:
+            failpoint.hit("write.committed")
         written: list[Result] = []
         remaining: list[list[Request]] = []
         for queue, batch, requests, encoders in zip(queues, batches, eligible, body_encoders, strict=True):

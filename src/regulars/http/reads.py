@@ -65,11 +65,11 @@ class Reads:
 
     def look_up(self, route: LookUpRoute, request: Request) -> None:
         """Respond later through `request.send`, without a task."""
-        request.route, request.arrived_at = route, monotonic()
         self._looking_up.put((request.caller.organization_id, route.operation_id), request, size=1)
 
     async def _look_up_and_wait(self, route: LookUpRoute, request: Request) -> ApiResponse:
         waiting = wait_for_response(request)
+        request.route, request.arrived_at = route, monotonic()
         try:
             self.look_up(route, request)
         except Overloaded:

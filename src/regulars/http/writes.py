@@ -17,7 +17,7 @@ from regulars.http.in_flight import InFlight, QueueKey
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
 from regulars.http.replay import replay_response
 from regulars.http.request import ApiResponse, Request, wait_for_response
-from regulars.http.route import WriteRoute
+from regulars.http.route import Route, WriteRoute
 from regulars.idempotency.model import fingerprint
 from regulars.kit.clock import monotonic
 from regulars.kit.db import Database
@@ -31,7 +31,7 @@ class Writes:
     def __init__(
         self,
         database: Database,
-        routes: Sequence[WriteRoute],
+        routes: Sequence[Route],
         *,
         erased_error: ApiError,
         describe_outage: Callable[[BaseException], str] = describe_outage,

@@ -4,10 +4,10 @@ The driver converts a list element by element, which costs more than the stateme
 here encodes its values when it is created, and the driver sends the bytes unchanged.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from struct import Struct
-from typing import Any, ClassVar, LiteralString
+from typing import Any, ClassVar, Final, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -47,11 +47,6 @@ class BinaryArray:
 
     def __init__(self, values: Iterable[Any]) -> None:
         raise NotImplementedError
-
-    def only_element(self) -> bytes | None:
-        """Return the only element of the array, encoded as a single value."""
-        start = _HEADER.size + _LENGTH.size
-        return None if self.payload[_HEADER.size : start] == _NULL else self.payload[start:]
 
 
 class Texts(BinaryArray):
@@ -165,6 +160,17 @@ class Booleans(BinaryArray):
 def encode_timestamp(value: datetime) -> bytes:
     """Encode a single timestamp as PostgreSQL's binary format has it."""
     return _LONG.pack((value - _EPOCH) // _MICROSECOND)
+
+
+# Encode a single value, not null, as PostgreSQL receives it outside of an array, by the class of its arrays.
+SINGLE_ENCODERS: Final[Mapping[type[BinaryArray], Callable[[Any], bytes]]] = {
+    Texts: str.encode,
+    Labels: str.encode,
+    Jsons: bytes,
+    Uuids: bytes,
+    Bigints: _LONG.pack,
+    Timestamps: encode_timestamp,
+}
 
 
 def read_timestamp(payload: bytes) -> datetime:

@@ -9,6 +9,7 @@ connection error, even when the database is stopped, unreachable or too busy to 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -118,6 +119,8 @@ class Database:
         self.url = url
         # Called after a commit for each queue in `Tx.queues_to_wake`; set by a process that notifies the workers.
         self.after_commit: Callable[[str, UUID], None] | None = None
+        # The queues that need no further call for now, because their workers will be notified anyway.
+        self.woken: AbstractSet[tuple[str, UUID]] = frozenset()
         self.clock = DatabaseClock()
         # Whether the database is a Citus cluster; known once the first connection for recording is open.
         self.is_cluster = False
@@ -248,8 +251,9 @@ class Database:
     def notify_committed(self, queues: Iterable[tuple[str, UUID]]) -> None:
         """Call `after_commit` for these queues; for a caller that commits without a `Tx`."""
         if self.after_commit is not None:
-            for queue, organization_id in queues:
-                self.after_commit(queue, organization_id)
+            for queue in queues:
+                if queue not in self.woken:
+                    self.after_commit(*queue)
 
     @asynccontextmanager
     async def reading(self, *, until: float = inf) -> AsyncIterator[Tx]:

@@ -25,18 +25,14 @@ class _ArmedFailpoint:
     before_failing: Callable[[str, Act], None]
 
 
-_armed: Final[dict[str, _ArmedFailpoint]] = {}
+# The armed failpoints by name. Hot paths call `hit` only if there are any, and some callers prepare for theirs.
+armed: Final[dict[str, _ArmedFailpoint]] = {}
 
 
 def hit(name: str, drop_connection: Callable[[], object] | None = None) -> None:
     """Fail if this failpoint is armed. `drop_connection` closes the connection of the caller, if it has its own."""
-    if _armed and name in _armed:
+    if name in armed:
         _fail(name, drop_connection)
-
-
-def is_set(name: str) -> bool:
-    """Whether the failpoint is armed, for callers that must prepare for it."""
-    return name in _armed
 
 
 def arm(
@@ -48,26 +44,26 @@ def arm(
     before_failing: Callable[[str, Act], None] = lambda *_: None,
 ) -> None:
     """Arm a failpoint: it ignores the first `passes` calls of `hit` and fails once, after calling `before_failing`."""
-    _armed[name] = _ArmedFailpoint(act, passes, seconds, before_failing)
+    armed[name] = _ArmedFailpoint(act, passes, seconds, before_failing)
 
 
 def disarm() -> None:
-    _armed.clear()
+    armed.clear()
 
 
 def _fail(name: str, drop_connection: Callable[[], object] | None) -> None:
-    armed = _armed[name]
-    if armed.passes > 0:
-        armed.passes -= 1
+    failpoint = armed[name]
+    if failpoint.passes > 0:
+        failpoint.passes -= 1
         return
-    del _armed[name]
-    armed.before_failing(name, armed.act)
-    if armed.act == "kill":
+    del armed[name]
+    failpoint.before_failing(name, failpoint.act)
+    if failpoint.act == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif armed.act == "sleep":
+    elif failpoint.act == "sleep":
         # The whole process stops, as if it were swapped out or suspended.
-        time.sleep(armed.seconds)
-    elif armed.act == "cut" and drop_connection is not None:
+        time.sleep(failpoint.seconds)
+    elif failpoint.act == "cut" and drop_connection is not None:
         drop_connection()
     else:
         raise psycopg.OperationalError(f"a failpoint at {name}")

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from regulars.kit.clock import parse_timestamp
 from regulars.kit.errors import FieldError, ReservedExternalId, invalid
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, RESERVED_PREFIXES
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, RESERVED_PREFIXES, ByExternalId, ById, IdKind, Reference
 
 # International phone numbers and plain numbers begin like formulas but are harmless.
 _HARMLESS: Final = re.compile(r"\+[1-9][0-9]{6,14}|[+-]?[0-9]+(\.[0-9]+)?")
@@ -45,6 +45,12 @@ def check_reference(value: str, *, field: str) -> str:
     if any(is_control(character) for character in value):
         raise invalid(field, "FORBIDDEN_CHARACTER", "It must not contain control characters.")
     return value
+
+
+def read_sent_reference(kind: IdKind, value: str, *, field: str) -> Reference:
+    """Check a reference and parse it, like `ids.read_reference`."""
+    check_reference(value, field=field)
+    return ById(kind.decode(value)) if value.startswith(RESERVED_PREFIXES) else ByExternalId(value)
 
 
 def read_timestamp(text: str, *, field: str) -> datetime:

@@ -94,25 +94,24 @@ class SalesEventPage(Page[SalesEventOut], frozen=True):
     pass
 
 
+# The time by which a sale may be in the future, and the recorder of the fast path, if there is one.
+_Means = tuple[timedelta, FastRecorder | None]
+
+
 async def _run(
-    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, tolerance: timedelta, recorder: FastRecorder | None
+    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, means: _Means
 ) -> list[ApiResponse | ApiError]:
-    sales = [(request.command, request.caller) for request in requests]
-    return await _record(tx, organization_id, sales, tolerance=tolerance, recorder=recorder)
+    return await _record(tx, organization_id, [(request.command, request.caller) for request in requests], means)
 
 
 async def _record(
-    tx: Tx,
-    organization_id: UUID,
-    sales: Sequence[tuple[Sale, Caller]],
-    *,
-    tolerance: timedelta,
-    recorder: FastRecorder | None,
+    tx: Tx, organization_id: UUID, sales: Sequence[tuple[Sale, Caller]], means: _Means
 ) -> list[ApiResponse | ApiError]:
     """Record the sales, each sent by a caller, by several statements; return the response to each."""
+    tolerance, recorder = means
     outcomes = await record_sales(tx, organization_id, [sale for sale, _ in sales], tolerance=tolerance)
     if recorder is not None:
-        recorder.remember_published_keys(tx, organization_id, outcomes)
+        recorder.known.remember_published_keys(tx, organization_id, outcomes)
     return [
         outcome if isinstance(outcome, ApiError) else _respond(outcome, tx, caller)
         for outcome, (_, caller) in zip(outcomes, sales, strict=True)
@@ -140,13 +139,13 @@ def _prepare_batch(request: Request) -> Batch[Sale]:
 
 
 async def _run_batch(
-    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, tolerance: timedelta, recorder: FastRecorder | None
+    tx: Tx, organization_id: UUID, requests: Sequence[Request], *, means: _Means
 ) -> list[ApiResponse | ApiError]:
     responses: list[ApiResponse | ApiError] = []
     for request in requests:
         batch: Batch[Sale] = request.command
         sales = [(sale, request.caller) for sale in batch.accepted]
-        recorded = iter(await _record(tx, organization_id, sales, tolerance=tolerance, recorder=recorder))
+        recorded = iter(await _record(tx, organization_id, sales, means))
         in_order = [item if isinstance(item, ApiError) else next(recorded) for item in batch.items]
         responses.append(batch_response(in_order, request))
     return responses
@@ -234,7 +233,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             },
             examples={"purchase": EXAMPLE},
             prepare=decode_request,
-            run=partial(_run, tolerance=tolerance, recorder=recorder),
+            run=partial(_run, means=(tolerance, recorder)),
             run_fast=None if recorder is None else recorder.record,
             run_fast_shared=None if recorder is None else recorder.record_shared,
         ),
@@ -248,7 +247,7 @@ def routes(*, tolerance: timedelta, recorder: FastRecorder | None = None) -> tup
             responses={200: SalesEventBatchOut},
             examples={"two tickets": {"items": [EXAMPLE, {**EXAMPLE, "external_id": "PARIS-01:000124"}]}},
             prepare=_prepare_batch,
-            run=partial(_run_batch, tolerance=tolerance, recorder=recorder),
+            run=partial(_run_batch, means=(tolerance, recorder)),
             run_fast=None if recorder is None else partial(_record_batch_quickly, recorder=recorder),
             fast_status=200,
             writes_per_batch_max=BATCH_REQUESTS_PER_STATEMENT_MAX,

@@ -17,9 +17,9 @@ from msgspec import Meta
 from regulars.kit import json
 from regulars.kit.body_reader import Reader
 from regulars.kit.errors import ApiError, invalid
-from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, STORE, read_reference
+from regulars.kit.ids import EXTERNAL_ID_CHARACTERS_MAX, PROFILE, STORE
 from regulars.kit.json import INTEGER_MAX
-from regulars.kit.text import check_external_id, check_reference, read_timestamp
+from regulars.kit.text import check_external_id, read_sent_reference, read_timestamp
 from regulars.kit.wire import FREE_JSON_SCHEMA, HIDDEN, ExternalIdIn, ReferenceIn, Text, TimestampIn
 from regulars.sales.model import (
     FREE_OBJECT_BYTES_MAX,
@@ -303,8 +303,8 @@ def _make(
         check_external_id(wire.external_id),
         wire.type,
         read_timestamp(wire.occurred_at, field="occurred_at"),
-        read_reference(STORE, check_reference(wire.store_id, field="store_id")),
-        None if customer is None else read_reference(PROFILE, check_reference(customer, field="profile_id")),
+        read_sent_reference(STORE, wire.store_id, field="store_id"),
+        None if customer is None else read_sent_reference(PROFILE, customer, field="profile_id"),
         wire.currency,
         wire.total_amount_cents,  # type: ignore[arg-type]  # a whole number by now
         wire.total_discount_cents,  # type: ignore[arg-type]  # a whole number by now

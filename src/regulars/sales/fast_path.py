@@ -20,28 +20,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final
 from uuid import UUID
 
-import msgspec
 import psycopg
 
 from regulars.kit.bounded_cache import BoundedCache
 from regulars.kit.clock import is_in_future, monotonic, truncate_to_milliseconds
 from regulars.kit.connection import Connection
-from regulars.kit.db import Database, Tx
-from regulars.kit.errors import ApiError
-from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ByExternalId, new_uuids
+from regulars.kit.db import Database
+from regulars.kit.ids import PROFILE, SALES_EVENT, ByExternalId, new_uuids
 from regulars.sales import statements
 from regulars.sales.encode import UNKNOWN_PROFILE, ReferenceOut, SplitResponse, encode_new, split_at_profile
-from regulars.sales.model import EncodeBody, JoinBodies, KeyedSale, Sale, SaleOutcome, SalesRequest
-from regulars.sales.statements import Candidate, InsertResult, KeyedResponse, NewRows, NewSale, StatementForm
-from regulars.work.facts import eligibility_of
+from regulars.sales.known_references import ORGANIZATIONS_CACHED_MAX, KnownReferences, find_profiles
+from regulars.sales.model import EncodeBody, JoinBodies, KeyedSale, Sale, SalesRequest
+from regulars.sales.statements import Candidate, InsertResult, KeyedResponse, NewRows, NewSale, Part, Source, Store
+from regulars.work.facts import AUTOMATION_WINDOW, AutomationState
 from regulars.work.outbox import OutboxQueue
-
-STORES_CACHED_MAX = 100_000
-ORGANIZATIONS_CACHED_MAX = 10_000
-PROPERTY_KEYS_CACHED_MAX = 10_000
 
 
 class FastRecorder:
@@ -51,7 +46,7 @@ class FastRecorder:
     def __init__(self, database: Database, *, tolerance: timedelta) -> None:
         self._database = database
         self._tolerance = tolerance
-        self._caches = BoundedCache[UUID, _Cache](ORGANIZATIONS_CACHED_MAX)
+        self.known: Final = KnownReferences()
         # Ids of organizations whose last batch had a customer who did not exist yet.
         self._with_new_customers = BoundedCache[bytes, None](ORGANIZATIONS_CACHED_MAX)
 
@@ -76,7 +71,7 @@ class FastRecorder:
             batch = await self._prepare(connection, sales)
             if not batch.chosen:
                 return responses
-            new = batch.as_rows(batch.keyed_responses(writes))
+            new = batch.as_rows(batch.keyed_responses(writes), status=201)
             inserted = await self._insert(connection, new, is_shared=len(batches) > 1)
         in_order = iter(batch.respond(new.responses, inserted))
         for index in indexes:
@@ -93,12 +88,14 @@ class FastRecorder:
         """
         organizations = {sale.organization for sale in new.sales}
         creates_profiles = not self._with_new_customers.entries.keys().isdisjoint(organizations)
-        form = StatementForm(is_shared=is_shared, creates_profiles=creates_profiles)
-        inserted = await self._run(connection, form, new)
-        if not form.creates_profiles and new.candidates and len(inserted.profile_by_sale) < len(new.sales):
-            complete_form = form._replace(creates_profiles=True)
+        source = statements.SALES_OF_SEVERAL if is_shared else statements.SALES
+        first = statements.NEW_PROFILES if creates_profiles else (statements.KNOWN_CUSTOMERS,)
+        inserted = await self._run(connection, source, first, new)
+        if not creates_profiles and new.candidates and len(inserted.profile_by_sale) < len(new.sales):
             try:
-                second = await self._run(connection, complete_form, new.without(inserted.profile_by_sale))
+                second = await self._run(
+                    connection, source, statements.NEW_PROFILES, new.without(inserted.profile_by_sale)
+                )
                 inserted = InsertResult(inserted.profile_by_sale | second.profile_by_sale, second.now)
             except psycopg.Error:
                 # The sales of the first statement are committed and get their responses in any case. The remaining
@@ -113,10 +110,17 @@ class FastRecorder:
             self._with_new_customers.drop(organization)
         return inserted
 
-    async def _run(self, connection: Connection, form: StatementForm, new: NewRows) -> InsertResult:
-        form = form._replace(is_single=len(new.sales) == 1 and not form.is_shared, has_keys=bool(new.responses))
+    async def _run(
+        self, connection: Connection, source: Source, of_customers: tuple[Part, ...], new: NewRows
+    ) -> InsertResult:
+        if len(new.sales) == 1 and source is statements.SALES:
+            source = statements.ONE_SALE
+        # With one organization a used key may fail the batch, which is cheaper than a look-up for each sale.
+        unless_used = (statements.UNUSED_KEYS,) if source is statements.SALES_OF_SEVERAL else ()
+        keys = (*unless_used, statements.SKIP_STORED, statements.STORE_RESPONSES)
+        parts = (*of_customers, *(keys if new.responses else (statements.SKIP_STORED,)))
         sent_at = monotonic()
-        inserted = await statements.insert(connection, form, new, status=201)
+        inserted = await statements.insert(connection, source, parts, new)
         self._database.clock.set(inserted.now, queried_at=sent_at)
         return inserted
 
@@ -135,14 +139,17 @@ class FastRecorder:
             keyed: dict[int, KeyedResponse] = {}
             for index, group in complete.items():
                 if (key := requests[index].key) is not None:
-                    expected = _InsertedSales(batch, {chosen.new.id: chosen.new.profile for chosen in group})
+                    expected = _InsertedSales(batch, {sale.id: sale.profile for sale in group})
                     request = requests[index]
                     body = SplitResponse(expected.respond(group, request.join), None)
-                    keyed[index] = KeyedResponse(group[0].new.id, key, request.fingerprint, body, request.extra_headers)
-            new = batch.as_rows(list(keyed.values()))
-            form = StatementForm(has_keys=bool(keyed), creates_profiles=bool(new.candidates), skips_duplicates=False)
+                    keyed[index] = KeyedResponse(group[0], key, request.fingerprint, body, request.extra_headers)
+            new = batch.as_rows(list(keyed.values()), status=status)
+            parts = (
+                *(statements.NEW_PROFILES if new.candidates else ()),
+                *((statements.STORE_RESPONSES,) if keyed else ()),
+            )
             queried_at = monotonic()
-            inserted = await statements.insert(connection, form, new, status=status)
+            inserted = await statements.insert(connection, statements.SALES, parts, new)
         self._database.clock.set(inserted.now, queried_at=queried_at)
         responses: list[EncodeBody | None] = [None] * len(requests)
         if inserted.profile_by_sale:
@@ -165,14 +172,16 @@ class FastRecorder:
         stores = [await self._find_stores(connection, organization_id, sales) for organization_id, sales in batches]
         now = await self._read_now(connection)
         # Ids are made with the database's clock, like `created_at`, because lists of changes are in the order of ids.
-        batch = _SaleBatch(now, new_uuids(sum([len(sales) for _, sales in batches]), at=now))
+        # Each sale may need one for its customer too.
+        count = sum([len(sales) for _, sales in batches])
+        ids = new_uuids(2 * count, at=now)
+        batch = _SaleBatch(now, ids[:count], ids[count:])
         for (organization_id, sales), stores_of_sales in zip(batches, stores, strict=True):
             references = [sale.profile for sale in sales if isinstance(sale.profile, ByExternalId)]
             external_ids = sorted({reference.external_id for reference in references})
             profiles: dict[str, bytes | None] = {}
             if looks_up_customers and external_ids:
-                ids = await statements.find_ids(connection, statements.FIND_PROFILES, organization_id, external_ids)
-                profiles = dict(zip(external_ids, ids, strict=True))
+                profiles = await find_profiles(connection, organization_id, external_ids)
             organization = organization_id.bytes
             customers = batch.assign_profiles(organization, external_ids, profiles)
             with_stores = list(zip(sales, stores_of_sales, strict=True))
@@ -185,52 +194,21 @@ class FastRecorder:
 
     async def _find_stores(
         self, connection: Connection, organization_id: UUID, sales: Sequence[Sale]
-    ) -> "list[_Store | None]":
+    ) -> "list[Store | None]":
         """Return the store of each sale; None if there is no such store, or if a property key of the sale is not
         published: only the fallback path publishes new keys."""
-        cache = self._caches.entries.get(organization_id)
-        if cache is None:
-            new_cache = _Cache(BoundedCache(STORES_CACHED_MAX), BoundedCache(PROPERTY_KEYS_CACHED_MAX))
-            cache = self._caches.add(organization_id, new_cache)
-            # All stores are loaded at once; otherwise the first sale of each store would need a query.
-            cache.add_stores(await statements.find_first_stores(connection, organization_id))
         codes = {sale.store.external_id for sale in sales if isinstance(sale.store, ByExternalId)}
-        if not codes <= cache.stores.entries.keys():
-            missing = sorted(codes - cache.stores.entries.keys())
-            ids = await statements.find_ids(connection, statements.FIND_STORES, organization_id, missing)
-            cache.add_stores(zip(missing, ids, strict=True))
-        published = cache.property_keys.entries
-        unpublished = {key for sale in sales for key in sale.property_keys if key not in published}
-        if unpublished:
-            found = await statements.find_property_keys(connection, organization_id, sorted(unpublished))
-            for key in found:
-                cache.property_keys.add(key, None)
-            unpublished -= found
+        keys = {key for sale in sales for key in sale.property_keys}
+        known = self.known.by_organization.entries.get(organization_id)
+        if known is None or codes - known.stores.entries.keys() or keys - known.property_keys.entries.keys():
+            known = await self.known.load(connection, organization_id, codes=codes, property_keys=keys)
+        stores, published = known.stores.entries, known.property_keys.entries.keys()
         return [
-            cache.stores.entries.get(sale.store.external_id)
-            if isinstance(sale.store, ByExternalId) and unpublished.isdisjoint(sale.property_keys)
+            stores.get(sale.store.external_id)
+            if isinstance(sale.store, ByExternalId) and sale.property_keys <= published
             else None
             for sale in sales
         ]
-
-    def remember_published_keys(
-        self, tx: Tx, organization_id: UUID, outcomes: Iterable[SaleOutcome | ApiError]
-    ) -> None:
-        """Count the property keys of these sales as published, once the transaction of the fallback path is committed:
-        its fact names them, and no worker needs to run for the next sale with them to take the fast path."""
-        keys = {
-            key
-            for outcome in outcomes
-            if isinstance(outcome, SaleOutcome) and outcome.is_new
-            for key in outcome.sale.ticket.property_keys
-        }
-
-        def remember(is_committed: bool) -> None:
-            cache = self._caches.entries.get(organization_id)
-            for key in keys if is_committed and cache is not None else ():
-                cache.property_keys.add(key, None)
-
-        tx.end_callbacks.append(remember)
 
     async def _read_now(self, connection: Connection) -> datetime:
         """Return the database's time; query it only if the last reading is not fresh."""
@@ -241,46 +219,20 @@ class FastRecorder:
         return truncate_to_milliseconds(clock.estimate_now())
 
 
-class _Store(NamedTuple):
-    id: bytes
-    reference: ReferenceOut
-
-
-class _Cache(NamedTuple):
-    """Stores and property keys of an organization.
-
-    Entries never expire: a store's code and id never change, and neither a store nor a property key is ever deleted.
-    """
-
-    stores: BoundedCache[str, _Store]
-    property_keys: BoundedCache[str, None]
-
-    def add_stores(self, ids_by_code: Iterable[tuple[str, bytes | None]]) -> None:
-        for code, identifier in ids_by_code:
-            if identifier is not None:
-                self.stores.add(code, _Store(identifier, ReferenceOut(STORE.encode(UUID(bytes=identifier)), code)))
-
-
-class _ChosenSale(msgspec.Struct, frozen=True, gc=False):
-    """A sale that the statement will insert, and its position in the list that the caller passed."""
-
-    position: int
-    new: NewSale
-    store: ReferenceOut
-
-
-_BY_EXTERNAL_ID = attrgetter("new.ticket.external_id")
+_BY_EXTERNAL_ID = attrgetter("ticket.external_id")
 
 
 class _SaleBatch:
     """Sales that one statement will insert, grouped by organization."""
 
-    def __init__(self, now: datetime, ids: Sequence[bytes]) -> None:
-        """`ids` has one id for each sale that will be passed to `choose`."""
+    def __init__(self, now: datetime, ids: Sequence[bytes], profile_ids: Iterable[bytes]) -> None:
+        """`ids` has one id for each sale that will be passed to `choose`, and `profile_ids` one for its customer."""
         self.now = now
+        self._eligible_since = now - AUTOMATION_WINDOW
         self._ids = ids
+        self._profile_ids = iter(profile_ids)
         self._count = 0
-        self.chosen: list[_ChosenSale] = []
+        self.chosen: list[NewSale] = []
         self.candidates: list[Candidate] = []
 
     def assign_profiles(
@@ -288,10 +240,7 @@ class _SaleBatch:
     ) -> dict[str, bytes]:
         """Return the profile of each customer: the existing one, or a candidate that the statement inserts if new."""
         unknown = [external_id for external_id in external_ids if found.get(external_id) is None]
-        new = [
-            Candidate(organization, identifier, external_id)
-            for identifier, external_id in zip(new_uuids(len(unknown)), unknown, strict=True)
-        ]
+        new = [Candidate(organization, next(self._profile_ids), external_id) for external_id in unknown]
         self.candidates += new
         existing = {external_id: identifier for external_id, identifier in found.items() if identifier is not None}
         return existing | {candidate.external_id: candidate.id for candidate in new}
@@ -299,7 +248,7 @@ class _SaleBatch:
     def choose(
         self,
         organization: bytes,
-        sales: Sequence[tuple[Sale, _Store | None]],
+        sales: Sequence[tuple[Sale, Store | None]],
         customers: Mapping[str, bytes],
         *,
         tolerance: timedelta,
@@ -307,7 +256,7 @@ class _SaleBatch:
     ) -> None:
         """Add the sales that the statement can handle, of those with a store. `customers` has the profile of each
         external id; unless they `are_found`, it is a candidate, and the statement looks the customer up."""
-        chosen: list[_ChosenSale] = []
+        chosen: list[NewSale] = []
         seen: set[str] = set()
         for position, (sale, store) in enumerate(sales, self._count):
             # A second ticket with the same id takes the fallback path, so that it never overtakes the first one.
@@ -323,78 +272,81 @@ class _SaleBatch:
                 customer = sale.profile.external_id
             profile = None if customer is None else customers[customer]
             to_look_up = None if are_found else customer
-            new = NewSale(organization, self._ids[position], sale, store.id, to_look_up, profile)
-            chosen.append(_ChosenSale(position, new, store.reference))
+            chosen.append(NewSale(position, organization, self._ids[position], sale, store, to_look_up, profile))
         # Sorted by external_id, so that two processes with the same tickets cannot deadlock.
         chosen.sort(key=_BY_EXTERNAL_ID)
         self.chosen += chosen
         self._count += len(sales)
 
-    def as_rows(self, responses: Sequence[KeyedResponse]) -> NewRows:
-        return NewRows([chosen.new for chosen in self.chosen], self.candidates, responses, self.now)
+    def as_rows(self, responses: Sequence[KeyedResponse], *, status: int) -> NewRows:
+        return NewRows(self.chosen, self.candidates, responses, self.now, status)
 
     def keyed_responses(self, writes: Sequence[KeyedSale]) -> list[KeyedResponse]:
         """Encode the responses to store for idempotency keys."""
         return [
-            KeyedResponse(chosen.new.id, key, write.fingerprint, self.encode_split(chosen), write.extra_headers)
-            for chosen in self.chosen
-            if (key := (write := writes[chosen.position]).key) is not None
+            KeyedResponse(sale, key, write.fingerprint, self.encode_split(sale), write.extra_headers)
+            for sale in self.chosen
+            if (key := (write := writes[sale.position]).key) is not None
         ]
 
     def respond(self, keyed: Sequence[KeyedResponse], inserted: InsertResult) -> list[EncodeBody | None]:
         """Return a function that encodes the response for each inserted sale, at its position, and None elsewhere."""
         responses: list[EncodeBody | None] = [None] * self._count
-        sales = _InsertedSales(self, inserted.profile_by_sale)
-        split = {response.sale: response.body for response in keyed}
-        for chosen in self.chosen:
-            if chosen.new.id in inserted.profile_by_sale:
-                body = split.get(chosen.new.id)
-                encode = partial(sales.encode, chosen) if body is None else partial(sales.join, chosen, body)
-                responses[chosen.position] = encode
+        stored = _InsertedSales(self, inserted.profile_by_sale)
+        split = {response.sale.id: response.body for response in keyed}
+        for sale in self.chosen:
+            if sale.id in inserted.profile_by_sale:
+                body = split.get(sale.id)
+                responses[sale.position] = (
+                    partial(stored.encode, sale) if body is None else partial(stored.join, sale, body)
+                )
         return responses
 
-    def drop_incomplete(self, sizes: Iterable[int]) -> dict[int, list[_ChosenSale]]:
+    def drop_incomplete(self, sizes: Iterable[int]) -> dict[int, list[NewSale]]:
         """Drop the batch requests of which not all sales were chosen. `sizes` has the number of sales of each request.
 
         Return the remaining requests by their index, each with its sales in order.
         """
-        by_position = {chosen.position: chosen for chosen in self.chosen}
-        complete: dict[int, list[_ChosenSale]] = {}
+        by_position = {sale.position: sale for sale in self.chosen}
+        complete: dict[int, list[NewSale]] = {}
         start = 0
         for index, size in enumerate(sizes):
             group = [by_position[position] for position in range(start, start + size) if position in by_position]
             if group and len(group) == size:
                 complete[index] = group
             else:
-                self.chosen = [chosen for chosen in self.chosen if not start <= chosen.position < start + size]
+                self.chosen = [sale for sale in self.chosen if not start <= sale.position < start + size]
             start += size
         return complete
 
     @cached_property
     def _canonical_ids(self) -> dict[bytes, str]:
         """The canonical ids of the sales, encoded together because that is faster."""
-        ids = [chosen.new.id for chosen in self.chosen]
+        ids = [sale.id for sale in self.chosen]
         return dict(zip(ids, SALES_EVENT.encode_all(ids), strict=True))
 
-    def encode(self, chosen: _ChosenSale, profile: str | None) -> bytes:
+    def encode(self, sale: NewSale, profile: str | None) -> bytes:
         """Encode the response to a sale of the customer with this canonical id."""
-        ticket, reference = chosen.new.ticket, None
+        ticket, reference = sale.ticket, None
+        state: AutomationState = "not_applicable"
         if profile is not None and isinstance(ticket.profile, ByExternalId):
             reference = ReferenceOut(profile, ticket.profile.external_id)
+            # The same as `eligibility_of`, whose time is the same for all sales of the batch.
+            state = "eligible" if ticket.occurred_at >= self._eligible_since else "stale_fact"
         return encode_new(
             ticket,
-            self._canonical_ids[chosen.new.id],
-            store=chosen.store,
+            self._canonical_ids[sale.id],
+            store=sale.store.reference,
             profile=reference,
             created_at=self.now,
-            state="not_applicable" if reference is None else eligibility_of(ticket.occurred_at, now=self.now),
+            state=state,
         )
 
-    def encode_split(self, chosen: _ChosenSale) -> SplitResponse:
+    def encode_split(self, sale: NewSale) -> SplitResponse:
         """Encode the response to a sale whose profile is not known yet."""
-        if chosen.new.profile is None:
-            return SplitResponse(self.encode(chosen, None), None)
-        return split_at_profile(self.encode(chosen, UNKNOWN_PROFILE))
+        if sale.profile is None:
+            return SplitResponse(self.encode(sale, None), None)
+        return split_at_profile(self.encode(sale, UNKNOWN_PROFILE))
 
 
 class _InsertedSales:
@@ -410,11 +362,11 @@ class _InsertedSales:
         ids = [identifier for identifier in set(self._profiles.values()) if identifier is not None]
         return dict(zip(ids, PROFILE.encode_all(ids), strict=True))
 
-    def encode(self, chosen: _ChosenSale) -> bytes:
-        return self._batch.encode(chosen, self._canonical_ids.get(self._profiles[chosen.new.id]))
+    def encode(self, sale: NewSale) -> bytes:
+        return self._batch.encode(sale, self._canonical_ids.get(self._profiles[sale.id]))
 
-    def respond(self, group: Iterable[_ChosenSale], join: JoinBodies) -> bytes:
-        return join([self.encode(chosen) for chosen in group])
+    def respond(self, group: Iterable[NewSale], join: JoinBodies) -> bytes:
+        return join([self.encode(sale) for sale in group])
 
-    def join(self, chosen: _ChosenSale, response: SplitResponse) -> bytes:
-        return response.join(self._canonical_ids.get(self._profiles[chosen.new.id]))
+    def join(self, sale: NewSale, response: SplitResponse) -> bytes:
+        return response.join(self._canonical_ids.get(self._profiles[sale.id]))

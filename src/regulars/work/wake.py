@@ -34,7 +34,9 @@ class Waker:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection: AsyncConnection[TupleRow] | None = None
-        self._waiting: dict[str, set[UUID]] = {}
+        # The queues to wake, each with its organization.
+        self._waiting: set[tuple[str, UUID]] = set()
+        database.woken = self._waiting
         self._task: asyncio.Task[None] | None = None
         self._is_open = False
 
@@ -54,13 +56,16 @@ class Waker:
         """Send a wake-up for the organization: the first one at once, later ones of the same interval together."""
         if not self._is_open:
             return
-        self._waiting.setdefault(queue, set()).add(organization_id)
+        self._waiting.add((queue, organization_id))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._send())
 
     async def _send(self) -> None:
         while self._waiting:
-            batch, self._waiting = self._waiting, {}
+            batch: dict[str, set[UUID]] = {}
+            for queue, organization_id in self._waiting:
+                batch.setdefault(queue, set()).add(organization_id)
+            self._waiting.clear()
             try:
                 for queue, organization_ids in batch.items():
                     for payload in payloads(queue, organization_ids):

@@ -21,7 +21,9 @@ from uuid import UUID
 from analytics_rows import ORGANIZATION_ZONE, PLAIN, STORES, vacuum, write_rows
 from database import Cluster
 from processes import cpu_s
-from regulars.analytics.sales_figures import By, read_sales
+from regulars.analytics import period as periods
+from regulars.analytics.figures import read_totals
+from regulars.analytics.query import DIMENSIONS, STORE, Query
 from regulars.columns import lifecycle
 from regulars.columns.client import Analysis, running
 from regulars.columns.engine.compaction import compact
@@ -31,6 +33,7 @@ from regulars.columns.questions import (
     BasketQuestion,
     CohortsQuestion,
     CustomersQuestion,
+    Dimension,
     Period,
     ProductGroup,
     ProductKey,
@@ -185,11 +188,12 @@ async def _measure_totals(cluster: Cluster, database: Database, organization_id:
     last = datetime.now(UTC).date()
     first = last - timedelta(days=DAYS)
 
-    async def read(by: By, _: int) -> None:
+    async def read(by: str, _: int) -> None:
+        query = Query(period=periods.Period(first, last), by=(DIMENSIONS[by][0],))
         async with database.reading() as tx:
-            await read_sales(tx, organization_id, first=first, last=last, by=by)
+            await read_totals(tx, organization_id, query)
 
-    for by in (By.DAY, By.MONTH, By.STORE):
+    for by in ("day", "month", "store"):
         name = f"two years by {by}"
         cpu = time.process_time() + cpu_s(cluster.postmaster_pid)
         times.totals_ms[name] = await _median_ms(partial(read, by))
@@ -201,12 +205,15 @@ async def _compare(database: Database, settings: Settings, organization_id: UUID
     last = datetime.now(UTC).date()
     period = Period(last - timedelta(days=DAYS), last)
     async with database.reading() as tx:
-        totals = await read_sales(tx, organization_id, first=period.first, last=last, by=By.STORE)
+        query = Query(period=periods.Period(period.first, last), by=(STORE,))
+        totals = await read_totals(tx, organization_id, query)
     async with running(settings) as analysis:
-        query = SegmentQuery(match=tree.All(of=()), zone=ORGANIZATION_ZONE, today=last)
-        question = SalesQuestion(period=period, by="store")
-        answer = await analysis.answer(organization_id, query, question, deadline_s=DEADLINE_S)
-    if {store: found.sums for store, found in totals.rows.items()} != {row.store_id: row.sums for row in answer.rows}:
+        everyone = SegmentQuery(match=tree.All(of=()), zone=ORGANIZATION_ZONE, today=last)
+        question = SalesQuestion(period=period, by=(STORE,))
+        answer = await analysis.answer(organization_id, everyone, question, deadline_s=DEADLINE_S)
+    if {str(store): found.sums for (store,), found in totals.rows.items()} != {
+        row.keys[0]: row.sums for row in answer.rows
+    }:
         raise AssertionError("The totals and the columns differ.")
 
 
@@ -216,8 +223,18 @@ def _queries(last: date) -> dict[str, QuestionOf[Any]]:
     year = Period(last - timedelta(days=364), last)
     product = ProductKey()
     return {
-        "sales by day": SalesQuestion(period=period, by="day"),
-        "sales by store": SalesQuestion(period=period, by="store"),
+        "sales by day": SalesQuestion(period=period, by=(DIMENSIONS["day"][0],)),
+        "sales by store": SalesQuestion(period=period, by=(STORE,)),
+        # The dearest questions that Explore allows: lines with their distinct customers, and tickets with theirs.
+        "collections by week": SalesQuestion(
+            period=period,
+            by=(Dimension("property", "collection"), Dimension("week")),
+            lines_in="EUR",
+            with_customers=True,
+        ),
+        "new or known by day": SalesQuestion(
+            period=period, by=(Dimension("newness"), Dimension("day")), with_customers=True
+        ),
         "new and returning by month": CustomersQuestion(
             period=year,
             by="month",

@@ -1,7 +1,7 @@
 """What the questions of analytics should be answered with, in plain Python over the rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -14,7 +14,15 @@ from zoneinfo import ZoneInfo
 from tests.columns.fed_shop import FedShop
 
 from regulars.catalog.model import spell
-from regulars.columns.questions import BasketQuestion, Period, ProductGroup, ProductKey, ProductsQuestion
+from regulars.columns.questions import (
+    BasketQuestion,
+    Dimension,
+    Period,
+    ProductGroup,
+    ProductKey,
+    ProductsQuestion,
+    SalesQuestion,
+)
 from regulars.kit.clock import in_zone
 from regulars.kit.ids import STORE
 from regulars.sales.totals.model import Sums
@@ -112,25 +120,70 @@ class Oracle:
             and (self.stores is None or row.store_id in self.stores)
         ]
 
-    def sums(self, period: Period, key_of: Callable[[Row], Any]) -> dict[Any, dict[str, Sums]]:
-        found: dict[Any, dict[str, Sums]] = defaultdict(dict)
+    def groups(
+        self, question: SalesQuestion, period: Period, named: Mapping[tuple[str, date], date]
+    ) -> dict[Any, tuple[Sums, int]]:
+        """The sums and the customers of each group, by its keys and currency. `named` has the names of compared
+        days."""
+        found: dict[Any, list[Sums]] = defaultdict(list)
+        buyers: dict[Any, set[UUID]] = defaultdict(set)
+        sales: dict[Any, set[int]] = defaultdict(set)
         for row in self.within(period):
-            is_return, units = row.is_return, sum(row.units, Decimal())
-            one = Sums(
-                purchases=not is_return,
-                returns=is_return,
-                identified=row.profile_id is not None or row.is_erased,
-                gross_cents=0 if is_return else row.amount,
-                returned_cents=row.amount if is_return else 0,
-                discount_cents=0 if is_return else row.discount,
-                tax_cents=-row.tax if is_return else row.tax,
-                units=Decimal() if is_return else units,
-                returned_units=-units if is_return else Decimal(),
-                lines=0 if is_return else len(row.lines),
-            )
-            of_key = found[key_of(row)]
-            of_key[row.currency] = of_key.get(row.currency, Sums()) + one
-        return found
+            lines = [None] if question.lines_in is None else self._lines_of(row, question)
+            for line in lines:
+                keys = tuple(
+                    self._key(it, row, line, question=question, period=period, named=named) for it in question.by
+                )
+                group = keys, row.currency
+                found[group].append(_sums_of(row, line, is_counted=id(row) not in sales[group]))
+                sales[group].add(id(row))
+                if not row.is_return and row.profile_id is not None:
+                    buyers[group].add(row.profile_id)
+        return {group: (sum(sums[1:], sums[0]), len(buyers[group])) for group, sums in found.items()}
+
+    def _lines_of(self, row: Row, question: SalesQuestion) -> list[SoldLine]:
+        lines = [SoldLine(row, *it) for it in zip(row.lines, row.totals, row.units, strict=True)]
+        is_counted = row.currency == question.lines_in
+        return [it for it in lines if is_counted and all(it.group(one.key) == one for one in question.filters)]
+
+    def _key(
+        self,
+        dimension: Dimension,
+        row: Row,
+        line: SoldLine | None,
+        *,
+        question: SalesQuestion,
+        period: Period,
+        named: Mapping[tuple[str, date], date],
+    ) -> str | None:
+        match dimension.kind:
+            case "store":
+                return str(row.store_id)
+            case "country":
+                return question.countries.get(row.store_id)
+            case "newness":
+                if row.profile_id is None:
+                    return "unknown"
+                first = self.first_purchases.get(row.profile_id)
+                return "new" if first is not None and period.first <= first <= period.last else "known"
+            case "product" | "property":
+                assert line is not None
+                return line.group(ProductKey(dimension.kind, dimension.property)).value or None
+            case unit:
+                if named:
+                    return named[unit, row.day].isoformat()
+                starts = {
+                    "day": row.day,
+                    "week": row.day - timedelta(days=row.day.weekday()),
+                    "month": row.day.replace(day=1),
+                }
+                return max(starts[unit], period.first).isoformat()
+
+    @cached_property
+    def first_purchases(self) -> dict[UUID, date]:
+        """Of all customers, at all stores."""
+        bought = [row for row in self.rows if not row.is_return and row.profile_id is not None]
+        return {who: days[0] for who, days in purchase_days(bought).items()}
 
     def within(self, period: Period) -> list[Row]:
         return [row for row in self.counted() if period.first <= row.day <= period.last]
@@ -272,6 +325,25 @@ class Oracle:
             name: (len(people), nets(row for row in recent if row.profile_id in people))
             for name, people in groups.items()
         }, len(days)
+
+
+def _sums_of(row: Row, line: SoldLine | None, *, is_counted: bool) -> Sums:
+    """The sums of a ticket, or of one of its lines; `is_counted` says that the ticket counts here, once."""
+    is_return = row.is_return
+    units = sum(row.units, Decimal()) if line is None else line.units
+    cents = row.amount if line is None else -line.cents if is_return else line.cents
+    return Sums(
+        purchases=int(is_counted and not is_return),
+        returns=int(is_counted and is_return),
+        identified=int(is_counted and (row.profile_id is not None or row.is_erased)),
+        gross_cents=0 if is_return else cents,
+        returned_cents=cents if is_return else 0,
+        discount_cents=0 if is_return or line else row.discount,
+        tax_cents=0 if line else -row.tax if is_return else row.tax,
+        units=Decimal() if is_return else units,
+        returned_units=-units if is_return else Decimal(),
+        lines=0 if is_return else len(row.lines) if line is None else 1,
+    )
 
 
 def name_of(recency: int, frequency: int, money: int) -> str:

@@ -12,6 +12,9 @@ from tests.analytics.answer_oracle import Oracle, buckets, read_rows
 from tests.columns.fed_shop import FedShop
 from tests.columns.trees import LARGE
 
+from regulars.analytics import period as analytics
+from regulars.analytics.figures import compared_parts
+from regulars.analytics.period import Comparison, comparison_of
 from regulars.analytics.segment_conditions import cohort_conditions, product_conditions, rfm_conditions
 from regulars.columns.protocol import SegmentQuery
 from regulars.columns.questions import (
@@ -19,6 +22,7 @@ from regulars.columns.questions import (
     BasketQuestion,
     CohortsQuestion,
     CustomersQuestion,
+    Dimension,
     Period,
     ProductGroup,
     ProductKey,
@@ -30,7 +34,6 @@ from regulars.columns.questions import (
 )
 from regulars.conditions import tree
 from regulars.kit.ids import STORE
-from regulars.sales.totals.model import Sums
 
 SIZE, STORE_KEY = ProductKey("property", "size"), ProductKey("store")
 KEYS = [ProductKey(), SIZE, ProductKey("property", "fair"), ProductKey("property", "none has it"), STORE_KEY]
@@ -175,21 +178,58 @@ def test_every_figure_is_that_of_the_rows(shop, seed):
         _check_basket(random_shop)
 
 
+DIMENSIONS = [
+    *map(Dimension, ["day", "week", "month", "store", "country", "newness", "product"]),
+    Dimension("property", "size"),
+]
+
+
 def _check_sales(shop: RandomShop) -> None:
-    period, by = shop.period(), shop.chance.choice(["day", "week", "month", "store"])
-    comparison = shop.chance.choice([None, shop.period()])
-    answer, oracle = shop.question(SalesQuestion, period=period, by=by, comparison=comparison)
-    assert {row.store_id or row.first: row.sums for row in answer.rows} == _sums_by(oracle, period, by)
-    compared = {} if comparison is None else _sums_by(oracle, comparison, by)
-    assert {row.store_id or row.first: row.sums for row in answer.compared} == compared
-    assert answer.whole == oracle.sums(period, lambda row: "whole").get("whole", {})
+    """Sums of tickets, or of lines where a dimension or a filter has products, by up to two dimensions."""
+    pick, period = shop.chance.choice, shop.period()
+    by = tuple(shop.chance.sample(DIMENSIONS, pick([0, 1, 1, 2, 2])))
+    has_lines = any(it.kind in {"product", "property"} for it in by) or pick([False, False, True])
+    comparison = comparison_of(
+        analytics.Period(period.first, period.last), pick(["none", "weekdays", "before", "dates"])
+    )
+    days = None if comparison is None else Period(comparison.period.first, comparison.period.last)
+    given = {
+        "period": period,
+        "by": by,
+        "comparison": days,
+        "compared_parts": {}
+        if comparison is None
+        else {it: compared_parts(comparison, it) for it in ("day", "week", "month")},
+        "lines_in": "EUR" if has_lines else None,
+        "filters": tuple(shop.groups()) if has_lines else (),
+        "countries": {shop.shop.stores["PAR"]: "FR"},
+        "with_customers": True,
+    }
+    answer, oracle = shop.question(SalesQuestion, **given)
+    question = SalesQuestion(**given)
+    assert as_rows(answer.rows) == oracle.groups(question, period, {})
+    if comparison is None or days is None:
+        assert answer.compared == ()
+        return
+    assert as_rows(answer.compared) == oracle.groups(question, days, comparison_names(comparison))
+    if any(it.kind == "product" for it in by):
+        assert set(answer.names.items()) <= set(NAMES.items())
 
 
-def _sums_by(oracle: Oracle, period: Period, by: str) -> dict[Any, dict[str, Sums]]:
-    if by == "store":
-        return oracle.sums(period, lambda row: row.store_id)
-    firsts = {day: first for first, last in buckets(period.first, period.last, by) for day in days_of(first, last)}
-    return oracle.sums(period, lambda row: firsts[row.day])
+def as_rows(rows: Any) -> dict[Any, Any]:
+    return {
+        (row.keys, currency): (sums, row.customers[currency]) for row in rows for currency, sums in row.sums.items()
+    }
+
+
+def comparison_names(comparison: Comparison) -> dict[tuple[str, date], date]:
+    """For each unit and compared day, the first day of the part that it is compared with."""
+    return {
+        (unit, day): first
+        for unit in ("day", "week", "month")
+        for first, days in compared_parts(comparison, unit)
+        for day in days_of(days.first, days.last)
+    }
 
 
 def _check_products(shop: RandomShop) -> None:
@@ -320,7 +360,9 @@ def test_an_answer_is_dated_by_the_oldest_change_that_waits(shop):
     march = Period(date(2026, 3, 1), date(2026, 3, 31))
 
     def ask() -> SalesAnswer:
-        answer = shop.ask(NO_SEGMENT, want="answer", question=SalesQuestion(period=march, by="day")).answer
+        answer = shop.ask(
+            NO_SEGMENT, want="answer", question=SalesQuestion(period=march, by=(Dimension("day"),))
+        ).answer
         assert isinstance(answer, SalesAnswer)
         return answer
 

@@ -1,4 +1,4 @@
-"""The four pages in a browser: on a phone and a desk, light and dark, with and without scripts."""
+"""The five pages in a browser: on a phone and a desk, light and dark, with and without scripts."""
 
 import pytest
 from playwright.sync_api import expect
@@ -16,6 +16,7 @@ READY = {
     "/analyse/customers": 'id="cohorts"',
     "/analyse/products": "Net sales by product code",
     "/analyse/stores": "Sales by store",
+    "/analyse/explore?rows=store&then=newness": "New in the period",
 }
 
 

@@ -3,13 +3,17 @@
 import asyncio
 import os
 import random
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 from tests.sales.desk import Desk, ticket
 
-from regulars.analytics.sales_figures import By, find_comparable_stores, read_sales
+from regulars.analytics.figures import find_comparable_stores, read_totals
+from regulars.analytics.period import Comparison, Period, comparison_of, parts_of
+from regulars.analytics.query import DAY, DIMENSIONS, Query
 from regulars.kit.db import Database
 from regulars.kit.ids import new_uuid
 from regulars.organizations.facts import TimeZoneChanged
@@ -39,13 +43,14 @@ WITH tickets AS (
             FROM json_array_elements(e.line_items) AS l) AS units
     FROM sales_events AS e WHERE e.organization_id = %(organization_id)s
 ), chosen AS (
-    SELECT *, CASE %(by)s
+    SELECT t.*, ARRAY(SELECT CASE one
         WHEN 'hour' THEN to_char(local, 'FMHH24')
         WHEN 'day' THEN local::date::text
         WHEN 'week' THEN greatest(date_trunc('week', local)::date, %(first)s::date)::text
         WHEN 'month' THEN greatest(date_trunc('month', local)::date, %(first)s::date)::text
-        WHEN 'store' THEN store_id::text ELSE currency END AS key
-    FROM tickets
+        WHEN 'country' THEN coalesce((SELECT address ->> 'country_code' FROM stores AS s WHERE s.id = store_id), 'None')
+        WHEN 'store' THEN store_id::text END FROM unnest(%(by)s::text[]) WITH ORDINALITY AS given (one, n) ORDER BY n) AS key
+    FROM tickets AS t
     WHERE local::date BETWEEN %(first)s AND %(last)s AND (%(stores)s::uuid[] IS NULL OR store_id = ANY(%(stores)s))
 )
 SELECT key, currency, count(*) FILTER (WHERE type = 'PURCHASE'), count(*) FILTER (WHERE type = 'RETURN'),
@@ -115,12 +120,12 @@ async def move_to(desk: Desk, zone: str) -> None:
         )
 
 
-async def oracle(desk: Desk, **given: object) -> dict[str, PerCurrency]:
+async def oracle(desk: Desk, **given: object) -> dict[tuple[str, ...], PerCurrency]:
     async with desk.database.reading() as tx:
         rows = await tx.fetch(ORACLE, {"organization_id": desk.organization_id, **given})
-    found: dict[str, dict[str, Sums]] = {}
+    found: dict[tuple[str, ...], dict[str, Sums]] = {}
     for key, currency, *figures in rows:
-        found.setdefault(key, {})[currency] = Sums(*figures)
+        found.setdefault(tuple(key), {})[currency] = Sums(*figures)
     return {key: PerCurrency(sums) for key, sums in found.items()}
 
 
@@ -159,23 +164,58 @@ async def test_every_figure_equals_plain_sql_over_the_rows(database, seed, monke
         first = FIRST + timedelta(days=chance.randrange(364))
         last = min(LAST, first + timedelta(days=chance.choice([0, 1, 6, 30, 364])))
         chosen = chance.choice([None, stores[:1], stores[1:3], []])
-        await compare(desk, first, last, chosen, zone)
+        await compare(desk, Period(first, last), chosen, zone, chance)
 
 
-async def compare(desk: Desk, first: date, last: date, stores: list[UUID] | None, zone: str) -> None:
+OF_TOTALS = ("hour", "day", "week", "month", "store", "country")
+
+
+async def compare(desk: Desk, period: Period, stores: list[UUID] | None, zone: str, chance: random.Random) -> None:
     wholes = []
-    for by in By:
-        end = first if by is By.HOUR else last
+    pairs = [tuple(chance.sample(OF_TOTALS, 2)) for _ in range(4)]
+    for by in ((), *((one,) for one in OF_TOTALS), *pairs):
+        comparison = comparison_of(period, chance.choice(["weekdays", "before", "dates", "none"]))
+        query = Query(
+            period=period,
+            by=tuple(DIMENSIONS[name][0] for name in by),
+            comparison=comparison,
+            store_ids=None if stores is None else tuple(stores),
+        )
+        assert query.source == "totals"
         async with desk.database.snapshot() as tx:
-            figures = await read_sales(tx, desk.organization_id, first=first, last=end, by=by, store_ids=stores)
-        wanted = await oracle(desk, by=by.value, first=first, last=end, stores=stores, zone=zone)
-        assert {str(key): total for key, total in figures.rows.items() if total.sums} == wanted
+            figures = await read_totals(tx, desk.organization_id, query)
+        given = {"by": list(by), "stores": stores, "zone": zone}
+        wanted = await oracle(desk, **given, first=period.first, last=period.last)
+        assert as_texts(figures.rows) == wanted
         assert figures.total == add_totals(wanted.values())
         assert figures.progress.filled_until is None
-        if by is not By.HOUR:
-            wholes.append(figures.total)
-    # Days, weeks, months, stores and currencies add up to the same period.
+        wholes.append(figures.total)
+        if comparison is not None and len({"day", "week", "month"} & {*by}) < 2:
+            assert as_texts(figures.compared) == await compared_oracle(desk, comparison, by, given)
+    # Days, weeks, months, hours, stores and countries add up to the same period.
     assert all(whole == wholes[0] for whole in wholes)
+
+
+def as_texts(rows: Mapping[Any, PerCurrency]) -> dict[tuple[str, ...], PerCurrency]:
+    return {tuple(map(str, keys)): total for keys, total in rows.items()}
+
+
+async def compared_oracle(
+    desk: Desk, comparison: Comparison, by: tuple[str, ...], given: dict[str, Any]
+) -> dict[tuple[str, ...], PerCurrency]:
+    """The compared days, one by one, with the names of the parts that they are compared with."""
+    unit = next((name for name in by if name in {"day", "week", "month"}), None)
+    found: dict[tuple[str, ...], list[PerCurrency]] = {}
+    for part in [comparison.current] if unit is None else parts_of(comparison.current, unit):
+        days = comparison.compared_part_of(part) if unit else comparison.period
+        if days is None:
+            continue
+        # The name of a part is its first day, also of a time beside it.
+        rows = await oracle(desk, **given, first=days.first, last=days.last)
+        for keys, total in rows.items():
+            named = tuple(str(part.first) if name == unit else key for name, key in zip(by, keys, strict=True))
+            found.setdefault(named, []).append(total)
+    return {keys: add_totals(totals) for keys, totals in found.items()}
 
 
 async def test_a_sale_is_in_the_figures_within_five_seconds_of_its_commit(database):
@@ -193,7 +233,7 @@ async def test_a_sale_is_in_the_figures_within_five_seconds_of_its_commit(databa
         while counted != tickets:
             await asyncio.sleep(0.05)
             async with database.reading() as tx:
-                figures = await read_sales(tx, desk.organization_id, first=day, last=day, by=By.DAY)
+                figures = await read_totals(tx, desk.organization_id, Query(period=Period(day, day), by=(DAY,)))
             counted = figures.total.tickets
 
     try:
@@ -219,6 +259,6 @@ async def test_comparable_stores_have_tickets_in_both_periods(database):
     )
     await count(desk)
     [(known,)] = await desk.rows("SELECT id FROM stores WHERE organization_id = %s AND external_id = 'A'")
-    periods = [(date(year, 3, 1), date(year, 3, 31)) for year in (2025, 2026)]
+    periods = [Period(date(year, 3, 1), date(year, 3, 31)) for year in (2025, 2026)]
     async with database.reading() as tx:
-        assert await find_comparable_stores(tx, desk.organization_id, *periods) == [known]
+        assert await find_comparable_stores(tx, desk.organization_id, *periods) == (known,)

@@ -16,8 +16,7 @@ READING = {
     "journey show", "journey runs", "journey trace", "journey backtest", "webhook list", "webhook show",
     "webhook deliveries", "sms provider show", "sms rules show", "sms rules holidays", "sms holdout show",
     "organization list", "user list", "config", "backup", "campaign schema", "campaign list", "campaign show",
-    "campaign check", "campaign recipients", "attribution show", "analyse sales", "analyse stores", "analyse customers",
-    "analyse products", "address show",
+    "campaign check", "campaign recipients", "attribution show", "explore", "address show",
 }  # fmt: skip
 # Commands about the installation and not about one organization; and a log is deleted with its organization.
 BEYOND_ORGANIZATIONS = {

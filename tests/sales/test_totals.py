@@ -18,7 +18,7 @@ from regulars.sales.totals import progress
 from regulars.sales.totals.fill import fill_batch
 from regulars.sales.totals.model import Sums, expected_tickets, is_silent
 from regulars.sales.totals.progress import last_id_at, made_at
-from regulars.sales.totals.reports import read_store_activity, sum_days, sum_stores
+from regulars.sales.totals.reports import read_store_activity, sum_totals
 from regulars.stores.find import find_stores
 
 pytestmark = pytest.mark.anyio
@@ -151,8 +151,9 @@ async def test_the_zones_of_the_database_are_listed_once_for_each_zone(desk, mon
 
 async def read_days(desk, *, first: date, last: date):
     async with desk.database.reading() as tx:
-        days = await sum_days(tx, desk.organization_id, first=first, last=last)
-        return days, await sum_stores(tx, desk.organization_id, first=first, last=last)
+        days = await sum_totals(tx, desk.organization_id, ("day",), first=first, last=last)
+        stores = await sum_totals(tx, desk.organization_id, ("store",), first=first, last=last)
+        return {day: total for (day,), total in days.items()}, {store: total for (store,), total in stores.items()}
 
 
 async def test_a_store_that_stops_sending_in_its_usual_hours_is_silent(desk):

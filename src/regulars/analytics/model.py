@@ -1,5 +1,5 @@
 """The type of a saved view, and the personal data of analytics: none. A view is a page of analytics with its filters,
-which a user saves under a name."""
+which a user saves under a name and may share in the organization."""
 
 from typing import Final, NamedTuple
 
@@ -14,6 +14,9 @@ QUERY_CHARACTERS_MAX: Final = 7_500
 class SavedView(NamedTuple):
     name: str
     query: str
+    # Other members of the organization see it too, and whether it is theirs.
+    is_shared: bool = False
+    is_own: bool = True
 
 
 class TooManyViews(Exception):

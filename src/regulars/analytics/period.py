@@ -121,6 +121,12 @@ class Comparison:
     period: Period
     current: Period
 
+    @property
+    def distance(self) -> str:
+        """How much later a day is than the day it is compared with, as an interval of PostgreSQL."""
+        days = WEEKS_52.days if self.kind == "weekdays" else self.current.days
+        return "1 year" if self.kind == "dates" else f"{days} days"
+
     def compared_day_of(self, day: date) -> date | None:
         """The day with which a day is compared; None for 29 February, if the year before has no such day."""
         if self.kind == "weekdays":

@@ -17,8 +17,8 @@ from regulars.attribution.month_sums import AttributedByCurrency, sum_by
 from regulars.attribution.period_results import load_quarters, load_results, origin_of
 from regulars.attribution.recompute import count_waiting, find_recompute, request_recompute
 from regulars.campaigns.manage import name_campaigns
-from regulars.cli.analyse_scope import AsCsv, From, To, find_scope
-from regulars.cli.analyse_tables import PrintedTable
+from regulars.cli.figure_scope import AsCsv, From, To, find_scope
+from regulars.cli.figure_tables import PrintedTable
 from regulars.cli.output import print_outcome
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, change, run_on_pool
 from regulars.journeys.runs.lists import name_journeys
@@ -57,7 +57,7 @@ def show(
     """Show the tickets and the net that are credited to the texts of these days, beside what was extra by holdout."""
 
     async def work(pool: Database, _settings: Settings) -> PrintedTable:
-        scope = await find_scope(pool, organization, first, last, segment=None, stores=None)
+        scope = await find_scope(pool, organization, first, last)
         async with pool.snapshot() as tx:
             return await _load(tx, scope.organization_id, scope.period.first, scope.period.last, by)
 

@@ -32,6 +32,7 @@ EXIT_CODE_BY_ERROR: Final = {
     "regulars.kit.refusals.Refused": ExitCode.FAILED,
     "regulars.organizations.settings.NameTaken": ExitCode.FAILED,
     "regulars.organizations.settings.ForeignZone": ExitCode.USAGE,
+    "regulars.analytics.query.QueryRefused": ExitCode.USAGE,
     "regulars.columns.protocol.NotReady": ExitCode.FAILED,
     "regulars.columns.protocol.AnalysisUnavailable": ExitCode.FAILED,
     "regulars.columns.protocol.CursorExpired": ExitCode.FAILED,

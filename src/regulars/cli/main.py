@@ -59,7 +59,11 @@ COMMANDS: Final = {
     "consent": LazyCommand("verify:consent_app", "Verify the consent ledger."),
     "audit": LazyCommand("verify:audit_app", "Verify the audit log."),
     "message": LazyCommand("message:app", "List, send and receive texts."),
-    "analyse": LazyCommand("analyse:app", "Show the figures of sales, customers, products and stores in a period."),
+    "explore": LazyCommand(
+        "explore:explore",
+        "Show figures of sales: any measure by up to two dimensions, beside another period, or a question that was"
+        " shared in Explore.",
+    ),
     "attribution": LazyCommand("attribution:app", "Show what is credited to texts, and compute it anew."),
     "segment": LazyCommand("segment:app", "Define, count and export groups of customers."),
     "inbox": LazyCommand("inbox:app", "Read and answer replies that need a person."),

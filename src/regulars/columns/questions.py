@@ -6,7 +6,7 @@ customer's first and previous purchases are those at all stores. Each answer com
 data is a copy of customers and sales, a few moments behind the tables.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Final, Generic, Literal, TypeVar
 from uuid import UUID
@@ -22,6 +22,8 @@ PRODUCT_ROWS_MAX: Final = 1_000
 # The weeks whose net is shown as a small chart beside a product.
 TREND_WEEKS: Final = 12
 COHORTS_MAX: Final = 60
+# The groups of an answer by two dimensions.
+GROUPS_MAX: Final = 10_000
 # The time over which the frequency and the money of RFM are measured: 24 months.
 RFM_DAYS: Final = 730
 MILLIONTHS: Final = 1_000_000
@@ -54,27 +56,67 @@ class QuestionOf(msgspec.Struct, Generic[AnswerType], frozen=True, kw_only=True,
     store_ids: tuple[UUID, ...] | None = None
 
 
+class ProductKey(msgspec.Struct, frozen=True):
+    """The key by which lines are grouped: the product code, a property of the product, or the store of the ticket."""
+
+    kind: Literal["product", "property", "store"] = "product"
+    property: str = ""
+
+
+class ProductGroup(msgspec.Struct, frozen=True):
+    """Lines with the same value of a key. Kind `unset` means that the product has no value for the key, `no_product`
+    that the line has no product, and `others` means all groups without a row of their own."""
+
+    key: ProductKey
+    kind: Literal["value", "unset", "no_product", "others"] = "value"
+    # A product code, the value of a property as text, or the id of a store in its API form.
+    value: str = ""
+
+
+class Dimension(msgspec.Struct, frozen=True):
+    """What the groups of an answer are: a time, a place, products with the same code or property, the members of a
+    segment, or customers who are new in the period, known from before, or unknown. Columns have no hours, and each
+    segment is a question."""
+
+    kind: Literal["hour", "day", "week", "month", "store", "country", "product", "property", "segment", "newness"]
+    property: str = ""
+
+
 class SalesQuestion(QuestionOf["SalesAnswer"], frozen=True, kw_only=True, tag="sales"):
+    """Sums of tickets by up to two dimensions; with `lines_in`, of the lines in one currency that belong to all groups
+    of `filters`. Only lines have products."""
+
     period: Period
-    by: Bucket | Literal["store"]
+    by: tuple[Dimension, ...] = ()
     comparison: Period | None = None
+    # The days with which each day, week or month of the period is compared, by its first day.
+    compared_parts: Mapping[Bucket, Sequence[tuple[date, Period]]] = {}
+    lines_in: Currency | None = None
+    filters: tuple[ProductGroup, ...] = ()
+    # The country of each store that has one; for the dimension `country`.
+    countries: Mapping[UUID, str] = {}
+    # Whether the answer has the distinct customers who bought.
+    with_customers: bool = False
 
 
 class SalesRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The sums of a day, week or month, identified by its first day inside the period, or of a store."""
+    """The sums of a group, which is named by one text for each dimension: the first day inside the period, the id of
+    the store, a country, a product code or value, or `new`, `known` or `unknown`. None means no value."""
 
-    first: date | None = None
-    store_id: UUID | None = None
+    keys: tuple[str | None, ...]
     sums: SumsByCurrency
+    # The distinct customers who bought, which do not add up.
+    customers: Mapping[str, int] = {}
 
 
 class SalesAnswer(_Answer, frozen=True, kw_only=True, tag="sales"):
-    """The rows that have sales, ordered by day or by store id; their sums add up to `whole`, the sums of the period.
-    `compared` has the rows of the comparison period."""
+    """The groups that have sales; `compared` has those of the comparison period, named like the groups of the
+    period."""
 
     rows: tuple[SalesRow, ...]
-    whole: SumsByCurrency
     compared: tuple[SalesRow, ...] = ()
+    # The names under which the products of the rows were last sold, by code.
+    names: Mapping[str, str] = {}
 
 
 class CustomersQuestion(QuestionOf["CustomersAnswer"], frozen=True, kw_only=True, tag="customers"):
@@ -218,23 +260,6 @@ class RfmAnswer(_Answer, frozen=True, kw_only=True, tag="rfm"):
     customers: int
     groups: tuple[RfmGroup, ...]
     net_cents: Money
-
-
-class ProductKey(msgspec.Struct, frozen=True):
-    """The key by which lines are grouped: the product code, a property of the product, or the store of the ticket."""
-
-    kind: Literal["product", "property", "store"] = "product"
-    property: str = ""
-
-
-class ProductGroup(msgspec.Struct, frozen=True):
-    """Lines with the same value of a key. Kind `unset` means that the product has no value for the key, `no_product`
-    that the line has no product, and `others` means all groups without a row of their own."""
-
-    key: ProductKey
-    kind: Literal["value", "unset", "no_product", "others"] = "value"
-    # A product code, the value of a property as text, or the id of a store in its API form.
-    value: str = ""
 
 
 class ProductsQuestion(QuestionOf["ProductsAnswer"], frozen=True, kw_only=True, tag="products"):

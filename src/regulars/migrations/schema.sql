@@ -833,7 +833,8 @@ CREATE TABLE saved_views (
     page text NOT NULL,
     name text NOT NULL,
     query text NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    is_shared boolean DEFAULT false NOT NULL
 );
 
 CREATE TABLE segment_blobs (

@@ -16,7 +16,7 @@ from regulars.kit.name_search import FOLDED_NAME, NamePatterns
 from regulars.kit.referenced_table import ReferencedTable, ReferenceLookup, select_each
 from regulars.stores.model import CHANGEABLE, Address, ListedStore, Store, StoreRef
 
-# Addresses that `find_addresses_in_country` reads at most.
+# Addresses that `find_addresses_in_country` and `find_countries` read at most.
 STORES_MAX: Final = 10_000
 # Rows that one page of a search scans at most, for a text that few stores match.
 ROWS_SCANNED_MAX: Final = 5_000
@@ -71,6 +71,16 @@ async def find_addresses(tx: Tx, organization_id: UUID, ids: Collection[UUID]) -
         (organization_id, list(ids)),
     )
     return {row[0]: msgspec.convert(row[1], Address) for row in rows}
+
+
+async def find_countries(tx: Tx, organization_id: UUID) -> dict[UUID, str]:
+    """Return the country code of each store with an address."""
+    return await tx.fetch_map(
+        """
+        SELECT id, address ->> 'country_code' FROM stores WHERE organization_id = %s AND address IS NOT NULL LIMIT %s
+        """,
+        (organization_id, STORES_MAX),
+    )
 
 
 async def find_addresses_in_country(tx: Tx, organization_id: UUID, country: str) -> list[Address]:

@@ -44,6 +44,7 @@ AREAS: Final = (
             "Products": "/analyse/products",
             "Stores": "/analyse/stores",
             "Attribution": "/analyse/attribution",
+            "Explore": "/analyse/explore",
         },
     ),
     Area(

@@ -32,6 +32,7 @@ ENTRY_WORDS: Final[Mapping[str, str]] = {
     "/analyse/products": "articles items best sellers basket report reports statistics",
     "/analyse/stores": "shops ranking leaderboard compare report reports statistics",
     "/analyse/attribution": "results lift return on investment roi effect report reports",
+    "/analyse/explore": "question measure dimension pivot own report chart",
     "/imports": "upload file csv excel spreadsheet",
     "/attributes": "fields columns custom data types values",
     "/products": "fields columns articles items catalog types values",

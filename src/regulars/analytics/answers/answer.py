@@ -15,7 +15,7 @@ from regulars.analytics.answers.lift import answer_lift
 from regulars.analytics.answers.product_lines import OTHER_LINES, PRODUCT_LINES, part_of
 from regulars.analytics.answers.products import answer_products
 from regulars.analytics.answers.rfm import answer_rfm
-from regulars.analytics.answers.sales import SUMMED_PARTS, answer_sales
+from regulars.analytics.answers.sales import SUMMED_PARTS, answer_sales, line_key
 from regulars.analytics.answers.tickets import RefusedQuestion, Tickets
 from regulars.columns import questions
 from regulars.columns.engine.cache import CachedColumns, Result
@@ -106,7 +106,12 @@ def add_required(required: RequiredParts, query: SegmentQuery, question: questio
 def _parts_of(question: questions.Question) -> set[str]:
     match question:
         case questions.SalesQuestion():
-            return {*SUMMED_PARTS, "store"} if question.by == "store" else set(SUMMED_PARTS)
+            stores = {"store"} if any(it.kind in {"store", "country"} for it in question.by) else set()
+            if question.lines_in is None:
+                return {*SUMMED_PARTS, *stores}
+            by = map(line_key, question.by)
+            keys = {part_of(key) for key in (*by, *(group.key for group in question.filters))}
+            return {*PRODUCT_LINES, *OTHER_LINES, *keys, PRODUCT_IDS, PRODUCT_NAMES, *stores}
         case questions.ProductsQuestion():
             keys = {part_of(question.by), *(part_of(group.key) for group in question.filters)}
             names = {PRODUCT_IDS, PRODUCT_NAMES} if question.by.kind == "product" else {PRODUCT_IDS}

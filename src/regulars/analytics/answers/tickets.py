@@ -144,7 +144,8 @@ class Buckets:
         return buckets if selection.row_filter is None else buckets[selection.row_filter]
 
     def index(self, days: Array) -> Array:
-        indexes: Array = self.of_day.take(days - self.since)
+        # Days outside the window, of sales that are not counted, get the nearest bucket.
+        indexes: Array = self.of_day.take(days - self.since, mode="clip")
         return indexes
 
 
@@ -158,6 +159,12 @@ def whole_bucket(period: Period, sales_window: Window) -> Buckets:
     first, last = max(window[0], sales_window[0]), min(window[1], sales_window[1])
     of_day = np.zeros(max(0, last - first + 1), np.int16)
     return Buckets(np.array([window[0]]), np.array([window[1]]), first, of_day)
+
+
+def adjacent_buckets(parts: Sequence[Period]) -> Buckets:
+    """Buckets of these days, each part beginning after the end of the one before."""
+    first, last = np.array([window_of(part) for part in parts]).T
+    return Buckets(first, last, int(first[0]), np.repeat(np.arange(first.size, dtype=np.int16), last - first + 1))
 
 
 def buckets_of(period: Period, by: Bucket, sales_window: Window) -> Buckets:

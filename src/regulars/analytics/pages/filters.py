@@ -7,7 +7,7 @@ from typing import Final, get_args
 from urllib.parse import urlencode
 from uuid import UUID
 
-from regulars.analytics import sales_figures
+from regulars.analytics import figures
 from regulars.analytics.period import (
     PRESETS,
     Compare,
@@ -250,6 +250,6 @@ async def _read_segment(tx: Tx, visit: Visit, form: FormState) -> tuple[tuple[UU
 
 async def list_currencies(tx: Tx, visit: Visit, view: AnalysisView) -> list[Currency]:
     """The chosen currency first, then the other currencies of the period in these stores."""
-    sold = await sales_figures.list_currencies(tx, visit.organization_id, view.period, store_ids=view.store_ids)
+    sold = await figures.list_currencies(tx, visit.organization_id, view.period, store_ids=view.store_ids)
     chosen = [currency for currency in get_args(Currency) if currency == view.value("currency")]
     return [*chosen, *(currency for currency in sold if currency not in chosen)]

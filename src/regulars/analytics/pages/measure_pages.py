@@ -11,21 +11,16 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from regulars.analytics.pages.answers import AnalysisResult
+from regulars.analytics.figures import Figures, answer_query, find_comparable_stores
+from regulars.analytics.pages.answers import PAGE_WAIT_S, AnalysisResult, await_answer
 from regulars.analytics.pages.filters import STORES_CHOSEN_MAX, AnalysisView, read_view
 from regulars.analytics.pages.frame import export_table, list_saved_views, render_analysis, render_refused
-from regulars.analytics.pages.measures import (
-    BY_NAME,
-    CSV_HEADER,
-    MEASURES,
-    SALES_DEFINITIONS,
-    MeasureRow,
-    csv_row,
-    sums_in,
-)
-from regulars.analytics.pages.sales_source import ComparedSales, SalesSource
+from regulars.analytics.pages.measures import CSV_HEADER, SALES_DEFINITIONS, MeasureRow, csv_row, sums_in
 from regulars.analytics.period import FIRST_DAY, Period
-from regulars.analytics.sales_figures import By
+from regulars.analytics.query import SALES_MEASURES, Query
+from regulars.columns.client import DEADLINE_S, Analysis
+from regulars.columns.lifecycle import need_columns
+from regulars.columns.questions import Dimension
 from regulars.kit.ids import STORE
 from regulars.sales.tickets import encode_stores
 from regulars.sales.totals.model import add_totals
@@ -55,20 +50,23 @@ class HeadlineStat(NamedTuple):
 
 
 class MeasurePages(ABC):
-    """The page and the CSV file of one table, with a row for each day or store (`by`)."""
+    """The page and the CSV file of one table."""
 
     path: ClassVar[str]
     title: ClassVar[str]
     template: ClassVar[str]
-    by: ClassVar[By]
 
-    def __init__(self, source: SalesSource) -> None:
-        self.source = source
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
 
     @abstractmethod
-    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> MeasureTable: ...
+    def dimension(self, view: AnalysisView) -> Dimension:
+        """What a row is."""
 
-    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
+    @abstractmethod
+    async def table(self, visit: Visit, view: AnalysisView, figures: Figures) -> MeasureTable: ...
+
+    async def stats(self, visit: Visit, view: AnalysisView, figures: Figures) -> list[HeadlineStat]:
         return money_stats(visit.format, view, figures)
 
     async def show(self, visit: Visit) -> Response:
@@ -80,7 +78,7 @@ class MeasurePages(ABC):
             first_day = await find_first_day(tx, visit.organization_id, since=FIRST_DAY)
             last_day = await find_last_day(tx, visit.organization_id, since=FIRST_DAY)
             counted_zone = None if view.segment else await find_totals_zone(tx, visit.organization_id)
-        answer = await self.source.load(visit, view, self.by)
+        answer = await self._load(visit, view, deadline_s=PAGE_WAIT_S)
         figures = answer.figures
         return render_analysis(
             visit,
@@ -96,7 +94,7 @@ class MeasurePages(ABC):
             counted_zone=counted_zone,
             table=None if figures is None else await self.table(visit, view, figures),
             stats=[] if figures is None else await self.stats(visit, view, figures),
-            measures=MEASURES,
+            measures=SALES_MEASURES,
         )
 
     async def export(self, visit: Visit) -> Response:
@@ -104,27 +102,46 @@ class MeasurePages(ABC):
         which shows the progress."""
         async with visit.database.reading() as tx:
             view = (await read_view(tx, visit, self.path)).require_readable()
-        figures = (await self.source.load(visit, view, self.by, is_export=True)).figures
+        figures = (await self._load(visit, view, deadline_s=DEADLINE_S)).figures
         if figures is None:
             return redirect(visit, view.url())
         table = await self.table(visit, view, figures)
         rows = [csv_row(row, table.currency) for row in (*table.rows, table.total)]
         return export_table(visit, f"{view.page}.csv", CSV_HEADER, rows)
 
+    async def _load(self, visit: Visit, view: AnalysisView, *, deadline_s: float) -> AnalysisResult[Figures]:
+        async with visit.database.transaction() as tx:
+            # Also for sums that need no columns: from here users go on to customers and products.
+            await need_columns(tx, visit.organization_id)
+        query = await make_query(visit, view, self.dimension(view))
+        return await await_answer(
+            answer_query(visit.database, self._analysis, visit.organization_id, query, deadline_s=deadline_s)
+        )
 
-def is_counting(answer: AnalysisResult[ComparedSales]) -> bool:
-    """Whether tickets are still being counted: stored tickets for the first time (`backfilled_until`), or new tickets
-    (`counted_until`). The browser must then request the page again."""
+
+async def make_query(visit: Visit, view: AnalysisView, *by: Dimension) -> Query:
+    """The query of the filters. If the period ends today, it is compared up to the last full hour."""
+    comparison, store_ids = view.comparison, view.store_ids
+    if comparison is not None and view.is_like_for_like:
+        async with visit.database.reading() as tx:
+            store_ids = await find_comparable_stores(
+                tx, visit.organization_id, view.period, comparison.period, store_ids=store_ids
+            )
+    is_until_now = comparison is not None and view.period.last == view.today
+    return Query(
+        period=view.period,
+        by=by,
+        comparison=comparison,
+        until_hour=visit.now.astimezone(visit.format.zone).hour if is_until_now else None,
+        store_ids=store_ids,
+        segment_ids=() if view.segment_id is None else (view.segment_id,),
+    )
+
+
+def is_counting(answer: AnalysisResult[Figures]) -> bool:
+    """Whether tickets are still being counted, so that the browser must request the page again."""
     figures = answer.figures
-    return figures is None or figures.backfilled_until is not None or figures.counted_until is not None
-
-
-def sort_rows(rows: list[MeasureRow], sort: str) -> list[MeasureRow]:
-    """Sort rows by a measure, largest first, rows without a value last; without a measure, keep the order."""
-    if sort not in BY_NAME:
-        return rows
-    values = [(row, BY_NAME[sort].raw(row.sums)) for row in rows]
-    return [row for row, _ in sorted(values, key=lambda pair: (pair[1] is None, -(pair[1] or 0)))]
+    return figures is None or figures.progress.filled_until is not None or figures.progress.is_behind
 
 
 def tickets_url(
@@ -151,7 +168,7 @@ def tickets_url(
     return visit.url("/tickets") + "?" + urlencode(query)
 
 
-def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency: str, name: str) -> MeasureRow:
+def total_row(visit: Visit, view: AnalysisView, figures: Figures, currency: str, name: str) -> MeasureRow:
     compared = None if view.comparison is None else sums_in(figures.compared_total, currency)
     url = tickets_url(visit, view, view.period, currency, store_ids=figures.store_ids)
     hour_net_cents = sums_in(add_totals(figures.current_hour.values()), currency).net_cents
@@ -159,7 +176,7 @@ def total_row(visit: Visit, view: AnalysisView, figures: ComparedSales, currency
     return MeasureRow("total", name, "", "", url, sums, compared, current_hour_net_cents=hour_net_cents)
 
 
-def money_stats(formats: Format, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
+def money_stats(formats: Format, view: AnalysisView, figures: Figures) -> list[HeadlineStat]:
     """The net sales in each currency, and the number of tickets in all currencies, with their changes. Changes leave
     out the tickets of the current hour."""
     stats, current_hour = [], add_totals(figures.current_hour.values())

@@ -1,74 +1,28 @@
-"""The measures of sales, such as net and return rate: for all pages, the definition, formatted text and CSV value."""
+"""The rows of tables of measures of sales, as pages show them and as CSV files have them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from decimal import Decimal
+from typing import Final, NamedTuple
 
 from regulars.analytics.pages.frame import Definition
+from regulars.analytics.query import MEASURES, SALES_MEASURES, Measure, Value
 from regulars.sales.totals.model import PerCurrency, Sums
 from regulars.web.format import NOTHING, Format
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A column of sales tables. `name` is its property of `Sums`, and identifies it in the CSV file and in the URL that
-    sorts by it; `drop` is the CSS class that hides it in a narrow table: `drop-1` first, `drop-4` last, "" never.
-    `format` formats a value for a page."""
-
-    name: str
-    label: str
-    definition: str
-    drop: str
-    format: Callable[[Format, Any, str], str]
-
-    def raw(self, sums: Sums) -> int | float | None:
-        """The value for the CSV file."""
-        value: int | float | None = getattr(sums, self.name)
-        return value
-
-    def show(self, formats: Format, sums: Sums, currency: str) -> str:
-        """The value for a page."""
-        value = self.raw(sums)
-        return NOTHING if value is None else self.format(formats, value, currency)
-
-
-def _format_rate(formats: Format, rate: float, _: str) -> str:
-    return formats.aligned_share(rate, 1)
-
-
-def _format_returned(formats: Format, cents: int, currency: str) -> str:
-    return formats.money(-cents, currency)
-
-
-def _format_count(formats: Format, count: int, _: str) -> str:
-    return formats.number(count)
-
-
-MEASURES: Final = (
-    Measure(
-        "gross_cents", "Gross", "What customers paid for purchases, after discounts, with tax.", "drop-3", Format.money
-    ),
-    Measure("returned_cents", "Returns", "What was paid back, on the day of the return.", "drop-3", _format_returned),
-    Measure("return_rate", "Return rate", "Returns ÷ gross, by value.", "drop-1", _format_rate),
-    Measure("return_rate_by_tickets", "Share of returns", "Returns ÷ tickets, by number.", "drop-1", _format_rate),
-    Measure(
-        "discount_rate", "Discount rate", "Discounts ÷ amount before discounts, of purchases.", "drop-2", _format_rate
-    ),
-    Measure("tickets", "Tickets, returns included", "Purchases and returns.", "drop-3", _format_count),
-    Measure("ticket_cents", "Value per purchase", "Gross ÷ purchases.", "drop-2", Format.money),
-    Measure(
-        "units_per_ticket",
-        "Units per purchase",
-        "Units bought ÷ purchases. An item sold by weight or length counts as one unit.",
-        "drop-2",
-        lambda formats, units, _: formats.aligned_number(units),
-    ),
-    Measure(
-        "identified_rate", "Tickets with a customer", "Tickets with a known customer ÷ tickets.", "drop-3", _format_rate
-    ),
-    Measure("net_cents", "Net", "Gross minus returns, with tax.", "", Format.money),
-)
-BY_NAME: Final[Mapping[str, Measure]] = {measure.name: measure for measure in MEASURES}
+def show_value(formats: Format, measure: Measure, value: Value, currency: str) -> str:
+    if value is None:
+        return NOTHING
+    match measure.unit:
+        case "money":
+            return formats.money(int(value), currency)
+        case "refund":
+            return formats.money(-int(value), currency)
+        case "rate":
+            return formats.aligned_share(float(value), 1)
+        case "units" if not isinstance(value, Decimal):
+            return formats.aligned_number(value)
+        case _:
+            return formats.number(value)
 
 
 class MeasureRow(NamedTuple):
@@ -89,6 +43,9 @@ class MeasureRow(NamedTuple):
     current_hour_net_cents: int = 0
     # None if opt-ins are not counted for this row.
     opt_ins_per_100: float | None = None
+
+    def show(self, formats: Format, measure: Measure, currency: str) -> str:
+        return show_value(formats, measure, measure.value(self.sums), currency)
 
     def change(self, formats: Format) -> str:
         if self.compared is None:
@@ -113,8 +70,17 @@ def sums_in(total: PerCurrency | None, currency: str) -> Sums:
     return Sums() if total is None else total.sums.get(currency, Sums())
 
 
+def sort_rows(rows: list[MeasureRow], sort: str) -> list[MeasureRow]:
+    """Sort rows by a measure, largest first, rows without a value last; without a measure, keep the order."""
+    measure = MEASURES.get(sort)
+    if measure is None:
+        return rows
+    values = [(row, measure.value(row.sums)) for row in rows]
+    return [row for row, _ in sorted(values, key=lambda pair: (pair[1] is None, -(pair[1] or 0)))]
+
+
 def csv_row(row: MeasureRow, currency: str) -> list[str]:
-    values = ["" if (value := measure.raw(row.sums)) is None else str(value) for measure in MEASURES]
+    values = ["" if (value := measure.value(row.sums)) is None else str(value) for measure in SALES_MEASURES]
     compared = "" if row.compared is None else str(row.compared.net_cents)
     opt_ins = "" if row.opt_ins_per_100 is None else str(row.opt_ins_per_100)
     return [row.key, row.name, currency, *values, compared, opt_ins, str(row.current_hour_net_cents)]
@@ -123,10 +89,11 @@ def csv_row(row: MeasureRow, currency: str) -> list[str]:
 # `current_hour_net_cents` is the part of `net_cents` that is not compared: `compared_net_cents` ends at the last full
 # hour if the period ends today.
 CSV_HEADER: Final = (
-    "key", "name", "currency", *BY_NAME, "compared_net_cents", "opt_ins_per_100", "current_hour_net_cents",
+    "key", "name", "currency", *(measure.name for measure in SALES_MEASURES), "compared_net_cents", "opt_ins_per_100",
+    "current_hour_net_cents",
 )  # fmt: skip
 SALES_DEFINITIONS: Final = (
-    *(Definition(measure.label, measure.definition) for measure in MEASURES),
+    *(Definition(measure.label, measure.definition) for measure in SALES_MEASURES),
     Definition("Net change", "Net compared with that of the other period. Currencies are never added."),
     Definition(
         "Opt-ins per 100 tickets", "Opt-ins to texts for every 100 tickets; by store only for the last 30 days."

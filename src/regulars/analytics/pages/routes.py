@@ -4,12 +4,12 @@ from functools import partial
 
 from starlette.responses import Response
 
-from regulars.analytics.pages import customers, products, sales, stores, views
+from regulars.analytics.pages import customers, explore, products, sales, stores, views
 from regulars.analytics.pages.customers import CustomerPages
+from regulars.analytics.pages.explore import ExplorePages
 from regulars.analytics.pages.measure_pages import MeasurePages
 from regulars.analytics.pages.products import ProductPages
 from regulars.analytics.pages.sales import SalesPages
-from regulars.analytics.pages.sales_source import SalesSource
 from regulars.analytics.pages.stores import StorePages
 from regulars.columns.client import Analysis
 from regulars.web.access import Action
@@ -20,12 +20,12 @@ from regulars.web.visit import Visit
 
 def pages(analysis: Analysis) -> tuple[Page, ...]:
     """The pages of analytics. They show no personal data, so every role may open them."""
-    source = SalesSource(analysis)
-    tables: dict[str, MeasurePages | CustomerPages | ProductPages] = {
-        sales.PATH: SalesPages(source),
+    tables: dict[str, MeasurePages | CustomerPages | ProductPages | ExplorePages] = {
+        sales.PATH: SalesPages(analysis),
         customers.PATH: CustomerPages(analysis),
         products.PATH: ProductPages(analysis),
-        stores.PATH: StorePages(source),
+        stores.PATH: StorePages(analysis),
+        explore.PATH: ExplorePages(analysis),
     }
     page, form = partial(Page, needs=Action.READ), partial(Form, needs=Action.READ, harm=Harm.CHANGES)
     return (

@@ -6,6 +6,7 @@ from datetime import date
 from functools import partial
 from typing import Final
 
+from regulars.analytics.figures import Figures, Keys
 from regulars.analytics.holidays import find_holidays
 from regulars.analytics.pages.filters import AnalysisView
 from regulars.analytics.pages.frame import name_part, short_name_part
@@ -13,15 +14,14 @@ from regulars.analytics.pages.measure_pages import (
     HeadlineStat,
     MeasurePages,
     MeasureTable,
-    sort_rows,
     tickets_url,
     total_row,
 )
-from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
+from regulars.analytics.pages.measures import MeasureRow, choose_currency, sort_rows, sums_in
 from regulars.analytics.pages.net_chart import NetBar, describe_net
-from regulars.analytics.pages.sales_source import ComparedSales
 from regulars.analytics.period import Period, Unit, parts_of
-from regulars.analytics.sales_figures import By
+from regulars.analytics.query import DAY, HOUR
+from regulars.columns.questions import Dimension
 from regulars.consent.figures import WEEKS_COUNTED, read_figures
 from regulars.sales.totals.model import PerCurrency, Sums, add_up
 from regulars.web.charts import Chart, bar_chart
@@ -43,9 +43,14 @@ class SalesTable(MeasureTable):
 
 
 class SalesPages(MeasurePages):
-    path, title, template, by = PATH, "Sales", "analytics/sales.html", By.DAY
+    path, title, template = PATH, "Sales", "analytics/sales.html"
 
-    async def stats(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> list[HeadlineStat]:
+    def dimension(self, view: AnalysisView) -> Dimension:
+        """One day is shown by hour, except the sales of a segment, which have no hours."""
+        has_hours = view.period.days == 1 and view.segment is None
+        return HOUR if has_hours and view.value("by") in {"", "hour"} else DAY
+
+    async def stats(self, visit: Visit, view: AnalysisView, figures: Figures) -> list[HeadlineStat]:
         """The numbers above the chart. Opt-ins are shown only for the last 26 weeks, and not by store or segment."""
         stats = await super().stats(visit, view, figures)
         is_counted = view.period.last == view.today and view.period.days <= OPT_IN_DAYS_MAX
@@ -62,10 +67,10 @@ class SalesPages(MeasurePages):
             HeadlineStat("Opt-ins per 100 tickets", "", per_100, f"{visit.format.number(opt_ins)} opt-ins", url),
         ]
 
-    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> SalesTable:
+    async def table(self, visit: Visit, view: AnalysisView, figures: Figures) -> SalesTable:
         currency, currencies = choose_currency(view.value("currency"), figures.total, figures.compared_total)
         requested_unit = view.value("by")
-        if requested_unit in {"", "hour"} and figures.hours:
+        if self.dimension(view) == HOUR:
             return _hours_table(visit, view, figures, currency=currency, currencies=currencies)
         unit = requested_unit if requested_unit in view.period.units else view.period.default_unit
         holidays: dict[date, str] = {}
@@ -104,7 +109,7 @@ class SalesPages(MeasurePages):
 def _part_row(
     visit: Visit,
     view: AnalysisView,
-    figures: ComparedSales,
+    figures: Figures,
     part: Period,
     *,
     unit: Unit,
@@ -116,7 +121,7 @@ def _part_row(
     compared = None
     compared_part = None if comparison is None else comparison.compared_part_of(part)
     if compared_part is not None:
-        compared = sums_in(_add_days(figures.compared, compared_part), currency)
+        compared = sums_in(_add_days(figures.compared, part), currency)
     # A week or month links to its days; a day, to the default unit.
     linked_unit = None if unit == "day" else "day"
     notes = [holiday] if holiday else []
@@ -124,7 +129,7 @@ def _part_row(
         notes.append(f"until {visit.format.clock(visit.now)}")
     if unit == "day" and compared_part is not None and compared_part.days > 1:
         notes.append(f"compared with {visit.format.period(compared_part.first, compared_part.last)}")
-    hour_sums = sums_in(figures.current_hour.get(view.today), currency)
+    hour_sums = sums_in(figures.current_hour.get((view.today,)), currency)
     return MeasureRow(
         part.first.isoformat(),
         name_part(visit.format, part, unit),
@@ -149,13 +154,13 @@ def _describe_holidays(view: AnalysisView, part: Period, holidays: Mapping[date,
 def _hours_table(
     visit: Visit,
     view: AnalysisView,
-    figures: ComparedSales,
+    figures: Figures,
     *,
     currency: str,
     currencies: Sequence[str],
 ) -> SalesTable:
     """The hours of one day, from the first with a ticket to the last."""
-    sums = [sums_in(hour, currency) for hour in figures.hours]
+    sums = [sums_in(hour, currency) for hour in figures.of(range(24)).values()]
     open_hours = [hour for hour, hour_sums in enumerate(sums) if hour_sums.tickets] or [0]
     day, link = view.period.first.isoformat(), partial(tickets_url, visit, view, view.period, currency)
     rows = [
@@ -187,8 +192,8 @@ def _hours_table(
     )
 
 
-def _add_days(days: Mapping[date, PerCurrency], added: Period) -> PerCurrency:
-    return add_up(item for day in added if day in days for item in days[day].sums.items())
+def _add_days(days: Mapping[Keys, PerCurrency], added: Period) -> PerCurrency:
+    return add_up(item for day in added if (day,) in days for item in days[day,].sums.items())
 
 
 def _net(sums: Sums | None) -> float | None:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from regulars.analytics.figures import Figures
 from regulars.analytics.pages.filters import AnalysisView
-from regulars.analytics.pages.measure_pages import MeasurePages, MeasureTable, sort_rows, tickets_url, total_row
-from regulars.analytics.pages.measures import MeasureRow, choose_currency, sums_in
+from regulars.analytics.pages.measure_pages import MeasurePages, MeasureTable, tickets_url, total_row
+from regulars.analytics.pages.measures import MeasureRow, choose_currency, sort_rows, sums_in
 from regulars.analytics.pages.net_chart import NetBar, RankedChart, draw_ranked
 from regulars.analytics.pages.sales import PATH as SALES_PATH
-from regulars.analytics.pages.sales_source import ComparedSales
-from regulars.analytics.sales_figures import By
+from regulars.analytics.query import STORE as BY_STORE
+from regulars.columns.questions import Dimension
 from regulars.consent.figures import ConsentFigures, read_figures
 from regulars.kit.ids import STORE
 from regulars.stores.find import name_stores
@@ -27,11 +28,14 @@ class StoreTable(MeasureTable):
 
 
 class StorePages(MeasurePages):
-    path, title, template, by = PATH, "Stores", "analytics/stores.html", By.STORE
+    path, title, template = PATH, "Stores", "analytics/stores.html"
 
-    async def table(self, visit: Visit, view: AnalysisView, figures: ComparedSales) -> StoreTable:
+    def dimension(self, _view: AnalysisView) -> Dimension:
+        return BY_STORE
+
+    async def table(self, visit: Visit, view: AnalysisView, figures: Figures) -> StoreTable:
         currency, currencies = choose_currency(view.value("currency"), figures.total, figures.compared_total)
-        ids = {*figures.rows, *figures.compared}
+        ids: set[UUID] = {store_id for (store_id,) in (*figures.rows, *figures.compared)}
         async with visit.database.reading() as tx:
             names = await name_stores(tx, visit.organization_id, ids)
         consent = await _read_consent(visit, view)
@@ -73,21 +77,17 @@ async def _read_consent(visit: Visit, view: AnalysisView) -> ConsentFigures | No
     return counted.figures
 
 
-def _opt_ins_per_100(
-    consent: ConsentFigures | None, figures: ComparedSales, store_ids: Collection[UUID]
-) -> float | None:
+def _opt_ins_per_100(consent: ConsentFigures | None, figures: Figures, store_ids: Collection[UUID]) -> float | None:
     """The number of opt-ins of these stores per 100 of their tickets in all currencies."""
-    tickets = sum(figures.rows[store_id].tickets for store_id in store_ids if store_id in figures.rows)
+    tickets = sum(total.tickets for total in figures.of(store_ids).values())
     if consent is None or not tickets:
         return None
     return round(100 * sum(map(consent.opt_ins_at, store_ids)) / tickets, 1)
 
 
-def _row(
-    visit: Visit, view: AnalysisView, figures: ComparedSales, store_id: UUID, *, name: str, currency: str
-) -> MeasureRow:
+def _row(visit: Visit, view: AnalysisView, figures: Figures, store_id: UUID, *, name: str, currency: str) -> MeasureRow:
     store = STORE.encode(store_id)
-    compared = None if view.comparison is None else sums_in(figures.compared.get(store_id), currency)
+    compared = None if view.comparison is None else sums_in(figures.compared.get((store_id,)), currency)
     # A store without a ticket in the compared period has no comparison.
     is_new = compared is not None and not compared.tickets
     return MeasureRow(
@@ -96,8 +96,8 @@ def _row(
         view.url(path=visit.url(SALES_PATH), store=[store], sort=None),
         "",
         tickets_url(visit, view, view.period, currency, store_ids=[store_id]),
-        sums_in(figures.rows.get(store_id), currency),
+        sums_in(figures.rows.get((store_id,)), currency),
         None if is_new else compared,
         "No tickets then" if is_new else "",
-        sums_in(figures.current_hour.get(store_id), currency).net_cents,
+        sums_in(figures.current_hour.get((store_id,)), currency).net_cents,
     )

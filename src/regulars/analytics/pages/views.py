@@ -13,19 +13,21 @@ from regulars.web.form import FormState
 from regulars.web.render import redirect
 from regulars.web.visit import Visit
 
-PAGES: Final = ("sales", "customers", "products", "stores", "attribution")
+PAGES: Final = ("sales", "customers", "products", "stores", "attribution", "explore")
 
 
 async def save(visit: Visit) -> Response:
     page, url, query = _read_target(visit)
     form = FormState(visit.form)
     name = form.text("name", characters_max=NAME_CHARACTERS_MAX)
+    view = SavedView(name, query, is_shared=visit.form.get("shared") == "1")
     if form.is_refused:
         raise BadForm(f"The name of a view: {form.errors['name']}")
     try:
         async with visit.database.transaction() as tx:
-            await save_view(tx, visit.organization_id, visit.user.id, page=page, view=SavedView(name, query))
-            await record_act(tx, visit, "view.save", name, after={"page": page})
+            await save_view(tx, visit.organization_id, visit.user.id, page=page, view=view)
+            after = {"page": page, **({"shared": True} if view.is_shared else {})}
+            await record_act(tx, visit, "view.save", name, after=after)
     except TooManyViews:
         raise BadForm(f"You can save at most {VIEWS_MAX} views of a page. Delete one first.") from None
     return redirect(visit, url, done=f"View saved as “{name}”.")

@@ -24,7 +24,7 @@ from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
 from regulars.kit.keyset import PageRequest, PageRows
 from regulars.organizations.manage import list_keys
 from regulars.profiles.find import find_profile
-from regulars.sales.totals.reports import sum_stores
+from regulars.sales.totals.reports import sum_totals
 from regulars.stores.find import name_stores
 from regulars.texts.settings.store import load_texting
 from regulars.web import mask
@@ -94,16 +94,17 @@ async def _rank_stores(visit: Visit, figures: ConsentFigures) -> list[StoreRow]:
     """The stores with tickets or consents, the highest opt-in rate first."""
     today = visit.format.today
     async with visit.database.reading() as tx:
-        totals = await sum_stores(tx, visit.organization_id, first=today - timedelta(days=29), last=today)
+        sums = await sum_totals(tx, visit.organization_id, ("store",), first=today - timedelta(days=29), last=today)
+        tickets = {store_id: total.tickets for (store_id,), total in sums.items()}
         consents_by_store = {consents.store_id: consents for consents in figures.stores}
-        names = await name_stores(tx, visit.organization_id, {*totals, *consents_by_store})
+        names = await name_stores(tx, visit.organization_id, {*tickets, *consents_by_store})
     rows = [
         StoreRow(
             name,
             visit.url("/stores", STORE.encode(store_id)),
             consents_by_store[store_id].subscribed if store_id in consents_by_store else 0,
             consents_by_store[store_id].opt_ins if store_id in consents_by_store else 0,
-            totals[store_id].tickets if store_id in totals else 0,
+            tickets.get(store_id, 0),
         )
         for store_id, name in names.items()
     ]

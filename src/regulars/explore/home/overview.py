@@ -8,8 +8,10 @@ from typing import Final, NamedTuple, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from regulars.analytics.period import Period, Preset, preset_period
-from regulars.analytics.sales_figures import By, read_sales, read_until_hour
+from regulars.analytics.figures import read_totals
+from regulars.analytics.period import Period, Preset, comparison_of, preset_period
+from regulars.analytics.query import DAY, Query
+from regulars.analytics.query import STORE as BY_STORE
 from regulars.campaigns.attention import CampaignInNeed, find_in_need
 from regulars.inbox.find import count_undecided
 from regulars.journeys.manage import find_unevaluable_journeys, list_journeys
@@ -104,11 +106,11 @@ async def read_overview(
 ) -> HomeOverview:
     today = now.astimezone(zone).date()
     current = Period(today, today) if period == "today" else preset_period(cast(Preset, period), today)
-    before = Period(current.first - timedelta(days=current.days), current.first - timedelta(days=1))
-    oldest = min(current.first, today - timedelta(days=CHART_DAYS_MIN - 1))
-    sales = await read_sales(tx, organization_id, first=oldest, last=today, by=By.DAY)
-    days = sales.rows
-    before_days = await read_until_hour(tx, organization_id, before, now.astimezone(zone).hour, by=By.DAY)
+    drawn = Period(min(current.first, today - timedelta(days=CHART_DAYS_MIN - 1)), today)
+    sales = await read_totals(tx, organization_id, Query(period=drawn, by=(DAY,)))
+    days = sales.of(drawn)
+    hour = now.astimezone(zone).hour
+    beside = Query(period=current, comparison=comparison_of(current, "before"), until_hour=hour)
     stores = await list_stores(tx, organization_id, after=None, limit=STORES_MAX + 1)
     activities = await read_store_activity(
         tx, organization_id, [store.id for store in stores[:STORES_MAX]], now=now, zone=zone
@@ -119,10 +121,10 @@ async def read_overview(
     has_tickets = any(total.sums for total in days.values())
     return HomeOverview(
         days=days,
-        by_store=await _sum_by_store(tx, organization_id, first=min(days), last=today) if with_stores else {},
+        by_store=await _sum_by_store(tx, organization_id, drawn) if with_stores else {},
         period=current,
         total=add_totals(total for day, total in days.items() if day in current),
-        before=add_totals(before_days.values()),
+        before=(await read_totals(tx, organization_id, beside)).compared_total,
         today=days[today],
         # Silent stores first, then by name.
         stores=sorted(
@@ -164,12 +166,12 @@ async def find_journeys_needing_attention(tx: Tx, organization_id: UUID) -> list
     return [journey for journey in summaries if journey.parked or journey.inside or journey.condition_errors]
 
 
-async def _sum_by_store(tx: Tx, organization_id: UUID, *, first: date, last: date) -> dict[str, PerCurrency]:
-    sales = await read_sales(tx, organization_id, first=first, last=last, by=By.STORE)
-    names = await name_stores(tx, organization_id, sales.rows)
+async def _sum_by_store(tx: Tx, organization_id: UUID, period: Period) -> dict[str, PerCurrency]:
+    sales = await read_totals(tx, organization_id, Query(period=period, by=(BY_STORE,)))
+    names = await name_stores(tx, organization_id, [store_id for (store_id,) in sales.rows])
     # Stores with the same name are added up.
     by_name: dict[str, PerCurrency] = {}
-    for store_id, total in sales.rows.items():
+    for (store_id,), total in sales.rows.items():
         name = names[store_id]
         by_name[name] = add_totals([by_name[name], total]) if name in by_name else total
     return by_name

@@ -8,7 +8,9 @@ from typing import Final
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
-from regulars.analytics.sales_figures import By, read_progress, read_sales
+from regulars.analytics.figures import read_progress, read_totals
+from regulars.analytics.period import Period
+from regulars.analytics.query import DAY, Query
 from regulars.consent.figures import read_figures
 from regulars.explore.stores.store_sales import RANKED_MAX, StoreSales, first_day, list_store_sales
 from regulars.kit.ids import STORE, read_reference
@@ -93,12 +95,13 @@ def _csv_rows_of(sales: StoreSales) -> Iterator[list[str]]:
 
 
 async def show_store(visit: Visit) -> Response:
-    zone, today, first = visit.format.zone, visit.format.today, first_day(visit)
+    zone, first = visit.format.zone, first_day(visit)
+    period = Period(first, visit.format.today)
     async with visit.database.reading() as tx:
         store = await find_store(tx, visit.organization_id, read_reference(STORE, visit.references[0]))
         if store is None:
             raise PageNotFound("No store of this organization has this id.")
-        sales = await read_sales(tx, visit.organization_id, first=first, last=today, by=By.DAY, store_ids=[store.id])
+        sales = await read_totals(tx, visit.organization_id, Query(period=period, by=(DAY,), store_ids=(store.id,)))
         activities = await read_store_activity(tx, visit.organization_id, [store.id], now=visit.now, zone=zone)
         last_tickets = await list_tickets(
             tx, visit.organization_id, TicketFilters(store_id=store.id), PageRequest(LAST_TICKETS)
@@ -115,7 +118,9 @@ async def show_store(visit: Visit) -> Response:
         first=first,
         activity=activity,
         columns=hour_columns([activity.today.get(h, 0) for h in hours], [activity.usual.get(h, 0.0) for h in hours]),
-        charts=[(currency, _chart(visit.format, sales.rows, currency)) for currency, _ in sales.total.by_net_sales()],
+        charts=[
+            (currency, _chart(visit.format, sales.of(period), currency)) for currency, _ in sales.total.by_net_sales()
+        ],
         tickets=last_tickets,
         tickets_url=visit.url("/tickets") + f"?store={STORE.encode(store.id)}",
         progress=sales.progress,

@@ -12,7 +12,10 @@ from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
-from regulars.analytics.sales_figures import By, read_sales
+from regulars.analytics.figures import read_totals
+from regulars.analytics.period import Period
+from regulars.analytics.query import STORE as BY_STORE
+from regulars.analytics.query import Query
 from regulars.kit.db import Tx
 from regulars.kit.ids import STORE
 from regulars.kit.keyset import PageRequest, PageRows, Position, page_of
@@ -63,9 +66,10 @@ async def list_store_sales(tx: Tx, visit: Visit, view: ListView, page: PageReque
 
 async def _load_totals(tx: Tx, visit: Visit, store_ids: Sequence[UUID] | None = None) -> Mapping[UUID, PerCurrency]:
     """The sales of these stores in the last 30 days; of all stores if `store_ids` is None."""
-    first, last = first_day(visit), visit.format.today
-    sales = await read_sales(tx, visit.organization_id, first=first, last=last, by=By.STORE, store_ids=store_ids)
-    return sales.rows
+    stores = None if store_ids is None else tuple(store_ids)
+    query = Query(period=Period(first_day(visit), visit.format.today), by=(BY_STORE,), store_ids=stores)
+    sales = await read_totals(tx, visit.organization_id, query)
+    return {store_id: total for (store_id,), total in sales.rows.items()}
 
 
 async def _rank_stores(tx: Tx, organization_id: UUID, *, text: str, totals: Mapping[UUID, PerCurrency]) -> list[Store]:

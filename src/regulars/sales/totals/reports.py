@@ -1,20 +1,34 @@
 """Read the totals of sales for the pages: sums by day, store or hour, and the activity of each store today."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Literal, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from psycopg.sql import SQL
+from psycopg.sql import SQL, Composed
 
 from regulars.kit.db import Tx
 from regulars.sales.model import MILLION, Currency
 from regulars.sales.totals.model import PerCurrency, Sums, expected_tickets, is_silent, usual_rate
 from regulars.sales.totals.progress import find_fill, made_at
 
+# The columns by which totals can be summed.
+TotalsKey = Literal["hour", "day", "week", "month", "store", "country"]
+_KEYS: Final[Mapping[TotalsKey, SQL]] = {
+    "hour": SQL("hour"),
+    "day": SQL("{day}"),
+    "week": SQL("greatest(date_trunc('week', {day}::timestamp)::date, %(parts_from)s)"),
+    "month": SQL("greatest(date_trunc('month', {day}::timestamp)::date, %(parts_from)s)"),
+    "store": SQL("store_id"),
+    "country": SQL("c.country"),
+}
+_COUNTRIES: Final = SQL(
+    "LEFT JOIN unnest(%(stores)s::uuid[], %(countries)s::text[]) AS c (store, country) ON c.store = store_id"
+)
 # The usual number of tickets is the average of the same weekday in this many weeks.
 USUAL_WEEKS: Final = 4
 
@@ -96,38 +110,78 @@ async def find_totals_zone(tx: Tx, organization_id: UUID) -> str | None:
     return None if fill is None else fill.time_zone
 
 
-async def sum_days(
-    tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
-) -> dict[date, PerCurrency]:
-    """Sum the tickets of each day from the first to the last, of these stores or of all."""
-    return await _sum_by(tx, organization_id, SQL("day"), first=first, last=last, store_ids=store_ids)
+_SUM: Final = SQL("""
+    SELECT {keys}, sum(purchases)::bigint, sum(returns)::bigint, sum(identified)::bigint,
+           sum(gross_cents), sum(returned_cents), sum(discount_cents), sum(tax_cents), sum(unit_millionths),
+           sum(returned_unit_millionths), sum(lines)::bigint
+    FROM sales_totals {countries}
+    WHERE organization_id = %(organization_id)s AND day >= %(first)s AND day <= %(last)s AND {row_filter}
+    GROUP BY {keys}
+    ORDER BY {keys}
+    LIMIT %(limit)s
+""")
 
 
-async def sum_stores(
-    tx: Tx, organization_id: UUID, *, first: date, last: date, store_ids: Sequence[UUID] | None = None
-) -> dict[UUID, PerCurrency]:
-    """Sum the tickets from the first to the last day by store, of these stores or of all."""
-    return await _sum_by(tx, organization_id, SQL("store_id"), first=first, last=last, store_ids=store_ids)
+async def sum_totals(
+    tx: Tx,
+    organization_id: UUID,
+    by: Sequence[TotalsKey],
+    *,
+    first: date,
+    last: date,
+    store_ids: Sequence[UUID] | None = None,
+    countries: Mapping[UUID, str] = MappingProxyType({}),
+    since_hour: int | None = None,
+    parts_from: date | None = None,
+    later: str = "",
+    groups_max: int | None = None,
+) -> dict[tuple[Any, ...], PerCurrency]:
+    """Sum the tickets from the first to the last day, of these stores or of all, by these keys, in their order; with
+    `since_hour`, only those from this hour of each day on.
+
+    A week or month is named by its first day from `parts_from` on, and a day by the day that is the interval `later`
+    after it. A result with more groups than `groups_max` may be cut off behind one group too many.
+    """
+    filters = [SQL("is_hour" if "hour" in by or since_hour is not None else "NOT is_hour")]
+    filters += [] if since_hour is None else [SQL("hour >= %(since_hour)s")]
+    filters += [] if store_ids is None else [SQL("store_id = ANY(%(store_ids)s::uuid[])")]
+    rows = await tx.fetch(
+        _summing(by, filters, is_moved=bool(later)),
+        {
+            "organization_id": organization_id,
+            "first": first,
+            "last": last,
+            "since_hour": since_hour,
+            "parts_from": parts_from or first,
+            "later": later,
+            "store_ids": None if store_ids is None else list(store_ids),
+            "stores": list(countries),
+            "countries": list(countries.values()),
+            "limit": None if groups_max is None else (groups_max + 1) * len(get_args(Currency)),
+        },
+    )
+    return _collect(rows, len(by))
 
 
-async def sum_hours(
-    tx: Tx, organization_id: UUID, day: date, *, store_ids: Sequence[UUID] | None = None
-) -> dict[int, PerCurrency]:
-    """Sum the tickets of a day by hour, in the organization's time zone."""
-    return await _sum_by(
-        tx, organization_id, SQL("hour"), first=day, last=day, store_ids=store_ids, row_filter=SQL("is_hour")
+def _summing(by: Sequence[TotalsKey], filters: Sequence[SQL], *, is_moved: bool) -> Composed:
+    """The statement; if days are moved to those that they are compared with, by the interval `later`."""
+    day = SQL("greatest((day + %(later)s::interval)::date, %(parts_from)s)" if is_moved else "day")
+    return _SUM.format(
+        keys=SQL(", ").join([*(_KEYS[key].format(day=day) for key in by), SQL("currency")]),
+        countries=_COUNTRIES if "country" in by else SQL(""),
+        row_filter=SQL(" AND ").join(filters),
     )
 
 
-async def sum_late_hours(
-    tx: Tx, organization_id: UUID, day: date, *, since: int, by_store: bool, store_ids: Sequence[UUID] | None = None
-) -> dict[Any, PerCurrency]:
-    """Sum the tickets of a day from the hour `since` on, in the organization's time zone, by store or for the day."""
-    key = SQL("store_id") if by_store else SQL("day")
-    row_filter = SQL("is_hour AND hour >= %(since)s")
-    return await _sum_by(
-        tx, organization_id, key, first=day, last=day, store_ids=store_ids, row_filter=row_filter, since=since
-    )
+def _collect(rows: Iterable[tuple[Any, ...]], keys: int) -> dict[tuple[Any, ...], PerCurrency]:
+    """The sums of rows that begin with so many keys and the currency."""
+    sums: dict[tuple[Any, ...], dict[str, Sums]] = defaultdict(dict)
+    for row in rows:
+        values = list(row[keys + 1 :])
+        values[3:7] = map(int, values[3:7])
+        values[7:9] = [millionths / MILLION for millionths in values[7:9]]
+        sums[row[:keys]][row[keys]] = Sums(*values)
+    return {group: PerCurrency(by_currency) for group, by_currency in sums.items()}
 
 
 async def read_store_activity(
@@ -162,46 +216,6 @@ async def read_store_activity(
 
 def _start_of(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone)
-
-
-async def _sum_by(
-    tx: Tx,
-    organization_id: UUID,
-    key: SQL,
-    *,
-    first: date,
-    last: date,
-    store_ids: Sequence[UUID] | None,
-    row_filter: SQL = SQL("NOT is_hour"),  # noqa: B008  # a constant
-    since: int = 0,
-) -> dict[Any, PerCurrency]:
-    """Sum the totals by one column (`key`), in its order; `row_filter` chooses the totals of days or of hours."""
-    store_filter = SQL("") if store_ids is None else SQL("AND store_id = ANY(%(store_ids)s::uuid[])")
-    rows = await tx.fetch(
-        SQL("""
-        SELECT {key}, currency, sum(purchases)::bigint, sum(returns)::bigint, sum(identified)::bigint,
-               sum(gross_cents), sum(returned_cents), sum(discount_cents), sum(tax_cents), sum(unit_millionths),
-               sum(returned_unit_millionths), sum(lines)::bigint
-        FROM sales_totals
-        WHERE organization_id = %(organization_id)s AND {row_filter}
-          AND day >= %(first)s AND day <= %(last)s {store_filter}
-        GROUP BY {key}, currency
-        ORDER BY {key}, currency
-        """).format(key=key, row_filter=row_filter, store_filter=store_filter),
-        {
-            "organization_id": organization_id,
-            "first": first,
-            "last": last,
-            "since": since,
-            "store_ids": None if store_ids is None else list(store_ids),
-        },
-    )
-    sums: dict[Any, dict[str, Sums]] = defaultdict(dict)
-    for group, currency, *values in rows:
-        values[3:7] = map(int, values[3:7])
-        values[7:9] = [millionths / MILLION for millionths in values[7:9]]
-        sums[group][currency] = Sums(*values)
-    return {group: PerCurrency(by_currency) for group, by_currency in sums.items()}
 
 
 async def list_hours(

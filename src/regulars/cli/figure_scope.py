@@ -1,26 +1,20 @@
-"""What the `regulars analyse` commands report on: the options that select days, stores, customers and a currency, and
-the connection to the analysis process, which counts the selected sales."""
+"""What `regulars explore` and `attribution show` report on: the options that select days, stores, customers and a
+currency."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, get_args
 from uuid import UUID
 
 import typer
 
-from regulars.analytics import sales_figures
-from regulars.analytics.period import Period, read_period
-from regulars.analytics.segment_conditions import resolve_members
+from regulars.analytics import figures
+from regulars.analytics.period import COMPARES, Period, read_period
 from regulars.cli.output import CommandError, ExitCode
 from regulars.cli.runner import find_organization, read_id
 from regulars.columns import questions
-from regulars.columns.client import Analysis, running
-from regulars.columns.lifecycle import need_columns
-from regulars.columns.protocol import SegmentQuery
 from regulars.kit import ids
 from regulars.kit.db import Database, Tx
-from regulars.kit.settings import Settings
 from regulars.kit.time_zones import find_zone
 from regulars.organizations.settings import find_settings
 from regulars.sales.model import Currency
@@ -33,18 +27,31 @@ From = Annotated[
     str, typer.Option("--from", metavar="DAY", help="First day, such as 2026-11-16; 30 days ago if not given.")
 ]
 To = Annotated[str, typer.Option("--to", metavar="DAY", help="Last day; today if not given.")]
-OfSegment = Annotated[
-    str | None, typer.Option("--segment", help="Only sales of the members of this segment (seg_ id).")
+OfSegments = Annotated[
+    list[str] | None,
+    typer.Option("--segment", help="Only sales of the members of this segment (seg_ id); repeated for --by segment."),
 ]
 OfStores = Annotated[
     list[str] | None, typer.Option("--store", help="Only this store: external id or store_ id. May be repeated.")
 ]
 AllCurrencies = Annotated[
-    str | None, typer.Option("--currency", help="Only amounts in EUR, GBP, USD or CHF; all if not given.")
+    str | None,
+    typer.Option(
+        "--currency",
+        help="Only amounts in EUR, GBP, USD or CHF. All if not given; of products and rfm that with the largest net.",
+    ),
 ]
-OneCurrency = Annotated[
-    str | None, typer.Option("--currency", help="EUR, GBP, USD or CHF; the one with the largest net if not given.")
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        help="What a row is: day, week, month, hour, store, country, product, segment, newness, property:NAME or total."
+        " At most two, each with --by.",
+    ),
 ]
+Measures = Annotated[list[str] | None, typer.Option("--measure", help="Only this measure; may be repeated.")]
+OfProduct = Annotated[str | None, typer.Option("--product", help="Only lines of the product with this code.")]
+Beside = Annotated[str | None, typer.Option("--compare", help=f"Beside another period: {', '.join(COMPARES)}.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Write CSV.")]
 
 
@@ -56,8 +63,8 @@ class Scope:
     organization_id: UUID
     period: Period
     store_ids: tuple[UUID, ...] | None
-    # None selects all sales, also those without a customer.
-    members: SegmentQuery | None
+    # Without a segment all sales are selected, also those without a customer.
+    segment_ids: tuple[UUID, ...]
     currency: Currency | None
 
     @property
@@ -71,23 +78,25 @@ async def find_scope(
     first: str,
     last: str,
     *,
-    segment: str | None,
-    stores: Sequence[str] | None,
+    preset: str = "",
+    segments: Sequence[str] = (),
+    stores: Sequence[str] = (),
     currency: str | None = None,
 ) -> Scope:
     currency_code = None if currency is None else _read_currency(currency)
     async with pool.transaction() as tx:
         owner = await find_organization(tx.connection, organization)
         zone = find_zone((await find_settings(tx.connection, owner.id)).time_zone)
-        period, faults = read_period({"from": first, "to": last}, tx.now.astimezone(zone).date())
+        period, faults = read_period({"period": preset, "from": first, "to": last}, tx.now.astimezone(zone).date())
         for name, sentence in faults.items():
             raise CommandError(f"--{name}: {sentence}", code=ExitCode.USAGE)
-        members = None
-        if segment is not None:
-            members = await resolve_members(tx, owner.id, read_id(ids.SEGMENT, segment))
         store_ids = None if not stores else await _find_store_ids(tx, owner.id, stores)
         return Scope(
-            organization_id=owner.id, period=period, store_ids=store_ids, members=members, currency=currency_code
+            organization_id=owner.id,
+            period=period,
+            store_ids=store_ids,
+            segment_ids=tuple(read_id(ids.SEGMENT, segment) for segment in segments),
+            currency=currency_code,
         )
 
 
@@ -112,27 +121,4 @@ async def list_currencies(pool: Database, scope: Scope) -> list[Currency]:
     if scope.currency is not None:
         return [scope.currency]
     async with pool.reading() as tx:
-        return await sales_figures.list_currencies(tx, scope.organization_id, scope.period, store_ids=scope.store_ids)
-
-
-@dataclass(frozen=True, slots=True)
-class ScopeAnalysis:
-    """Sends questions about the customers of a scope to the analysis process."""
-
-    analysis: Analysis
-    organization_id: UUID
-    query: SegmentQuery
-
-    async def answer(self, question: questions.QuestionOf[questions.AnswerType]) -> questions.AnswerType:
-        return await self.analysis.answer(self.organization_id, self.query, question, deadline_s=DEADLINE_S)
-
-
-@asynccontextmanager
-async def open_analysis(pool: Database, settings: Settings, scope: Scope) -> AsyncIterator[ScopeAnalysis]:
-    """If the columnar data that the analysis process reads does not exist, the worker starts to build it, and an answer
-    raises an error with the progress."""
-    async with pool.transaction() as tx:
-        await need_columns(tx, scope.organization_id)
-        query = scope.members or await resolve_members(tx, scope.organization_id, None)
-    async with running(settings) as analysis:
-        yield ScopeAnalysis(analysis, scope.organization_id, query)
+        return await figures.list_currencies(tx, scope.organization_id, scope.period, store_ids=scope.store_ids)

@@ -1,21 +1,17 @@
-"""The tables that `regulars analyse` prints, as text, JSON or CSV, and how they are made of sums and answers."""
+"""The tables that `regulars explore` prints, as text, JSON or CSV, and how those of customers are made of answers."""
 
 import csv
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from regulars.cli.output import err, pick, print_json, print_table
 from regulars.columns import questions
 from regulars.kit.clock import format_timestamp
 from regulars.kit.text import safe_cell
 from regulars.sales.model import Currency
-from regulars.sales.totals.model import PerCurrency, Sums
-
-_RATES: Final = ("units_per_ticket", "return_rate", "return_rate_by_tickets", "discount_rate", "identified_rate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,79 +48,9 @@ class PrintedTable:
         return [{key: "total", **total} for total in self.totals if key not in total]
 
 
-def make_sales_table(
-    keys: Sequence[str],
-    rows: Sequence[tuple[dict[str, str], PerCurrency]],
-    totals: PerCurrency,
-    only: Currency | None,
-    *,
-    as_of: datetime,
-) -> PrintedTable:
-    """Make a table of sums in one or all currencies; `keys` are the columns that identify a row."""
-    return PrintedTable(
-        columns=list(dict.fromkeys([*keys, "currency", *_as_data(Sums())])),
-        rows=[{**row, **data} for row, sums in rows for data in _rows_of(sums, only)],
-        totals=_rows_of(totals, only),
-        as_of=as_of,
-    )
-
-
-def _rows_of(total: PerCurrency, only: Currency | None) -> list[dict[str, Any]]:
-    return [
-        {"currency": currency, **_as_data(sums)} for currency, sums in total.by_net_sales() if only in {None, currency}
-    ]
-
-
-def _as_data(sums: Sums) -> dict[str, Any]:
-    return {
-        **pick(sums, "net_cents", "gross_cents", "returned_cents", "discount_cents", "tax_cents"),
-        **pick(sums, "tickets", "purchases", "returns", "identified"),
-        "units": _int_if_whole(sums.units),
-        "returned_units": _int_if_whole(sums.returned_units),
-        **pick(sums, "lines", "ticket_cents"),
-        **{name: _rounded(rate) for name, rate in pick(sums, *_RATES).items()},
-    }
-
-
-def _int_if_whole(value: Decimal) -> int | float:
-    return int(value) if value == int(value) else float(value)
-
-
 def make_customer_table(answer: questions.CustomersAnswer, by: questions.Bucket, only: Currency | None) -> PrintedTable:
     rows = [{by: figures.first.isoformat(), **_customer_figures(figures, only)} for figures in answer.buckets]
     return _make_table(by, rows, [_customer_total(answer, only)], answer.as_of)
-
-
-def make_customer_store_table(
-    answers: Mapping[str, questions.CustomersAnswer],
-    names: Mapping[str, str],
-    whole: questions.CustomersAnswer,
-    only: Currency | None,
-) -> PrintedTable:
-    """Make a table with a row for each store, by its id; the answers are about one store each."""
-    rows = [
-        {"store": store, "name": names.get(store, ""), **_customer_figures(answer.whole, only)}
-        for store, answer in answers.items()
-    ]
-    rows.sort(key=lambda row: -row["customers"])
-    return _make_table("store", rows, [_customer_total(whole, only)], whole.as_of)
-
-
-def make_customer_currency_table(answer: questions.CustomersAnswer, only: Currency | None) -> PrintedTable:
-    """Make a table of the net of new and of returning customers in each currency."""
-    new, returning = answer.whole.new_net_cents, answer.whole.returning_net_cents
-    rows: list[dict[str, Any]] = [
-        {
-            "currency": currency,
-            "net_cents": new.get(currency, 0) + returning.get(currency, 0),
-            "new_net_cents": new.get(currency, 0),
-            "returning_net_cents": returning.get(currency, 0),
-        }
-        for currency in sorted({*new, *returning})
-        if only in {None, currency}
-    ]
-    rows.sort(key=lambda row: -row["net_cents"])
-    return _make_table("currency", rows, rows, answer.as_of)
 
 
 def _customer_total(answer: questions.CustomersAnswer, only: Currency | None) -> dict[str, Any]:
@@ -178,49 +104,6 @@ def make_rfm_table(answer: questions.RfmAnswer, only: Currency | None) -> Printe
         **_cents("net_cents", answer.net_cents, only),
     }
     return _make_table("group", rows, [total], answer.as_of)
-
-
-def make_product_table(
-    answer: questions.ProductsAnswer, by: questions.ProductKey, currency: Currency, stores: Mapping[str, str]
-) -> PrintedTable:
-    """Make a table with a row for each product, store or value of a property."""
-    key = "value" if by.kind == "property" else by.kind
-    rows = [
-        {
-            key: row.group.value,
-            "kind": row.group.kind,
-            "name": row.name or stores.get(row.group.value),
-            "currency": currency,
-            **_product_figures(row.figures),
-        }
-        for row in answer.rows
-    ]
-    total = {"currency": currency, **_product_figures(answer.whole), "groups": answer.groups}
-    return _make_table(key, rows, [total], answer.as_of)
-
-
-def make_product_sum_table(
-    answers: Mapping[str, questions.ProductsAnswer], by: str, currency: Currency, whole: questions.ProductsAnswer
-) -> PrintedTable:
-    """Make a table with a row for all products of each day, week or month, or of each currency."""
-    rows = [
-        {by: key, "currency": key if by == "currency" else currency, **_product_figures(answer.whole)}
-        for key, answer in answers.items()
-        if answer.groups
-    ]
-    totals = rows if by == "currency" else [{"currency": currency, **_product_figures(whole.whole)}]
-    return _make_table(by, rows, totals, whole.as_of)
-
-
-def _product_figures(figures: questions.ProductFigures) -> dict[str, Any]:
-    return {
-        "net_cents": figures.net_cents,
-        "units_sold": _int_if_whole(Decimal(figures.sold_millionths) / questions.MILLIONTHS),
-        "units_returned": _int_if_whole(Decimal(figures.returned_millionths) / questions.MILLIONTHS),
-        "return_rate": _rounded(figures.return_rate),
-        "tickets": figures.tickets,
-        "customers": figures.customers,
-    }
 
 
 def _cents(name: str, money: questions.Money, only: Currency | None) -> dict[str, int]:

@@ -1,0 +1,160 @@
+"""The page Explore: a question of the user's own, as a table, a picture and a file, saved and shared."""
+
+from datetime import date, timedelta
+from itertools import product
+
+import pytest
+from tests.analytics.pages_shop import SOAP, Shop, open_shop
+from tests.analytics.test_customer_pages import prepare
+from tests.analytics.test_pages import links, rows_of, text_of
+from tests.columns.fed_shop import FedShop
+from tests.support.visitor import Visitor
+from tests.support.waiting import ask_until
+
+from regulars.analytics.period import Period
+from regulars.analytics.query import CUSTOMERS, DIMENSIONS, NET, Query
+from regulars.columns import questions
+from regulars.columns.questions import Dimension, ProductGroup, ProductKey, SalesQuestion
+from regulars.kit.ids import new_uuid
+from regulars.segments.definition import read_definition
+from regulars.segments.saved.manage import create_segment
+from regulars.web.access import Role
+
+PATH = "/analyse/explore"
+EVERYONE = {"type": "all", "of": []}
+
+
+@pytest.fixture(scope="module")
+def reader(reader_as) -> Visitor:
+    """Of a shop whose columns no process counts."""
+    return reader_as(Role.ANALYST)
+
+
+@pytest.fixture
+def shop(api, api_database_url) -> Shop:
+    return open_shop(api, api_database_url)
+
+
+@pytest.fixture
+def counted(shop: Shop, analysis, marketer) -> Shop:
+    """Four customers bought soap in Paris, and five in Geneva, one of them before the last 30 days."""
+    for number, store in enumerate([shop.paris] * 4 + [shop.geneva] * 5):
+        shop.sell(store, days=1, cents=10_000, profile_id=f"p{number}", product=SOAP)
+    shop.sell(shop.geneva, days=40, cents=10_000, profile_id="p8", product=SOAP)
+    shop.count()
+    prepare(shop, marketer)
+    return shop
+
+
+def test_time_and_place_are_explored_while_no_process_counts(read_shop, reader):
+    page = text_of(reader.get(PATH, period="7d", rows="store", compare="weekdays").text)
+    assert "Net by store, EUR" in page
+    assert "Paris €460.00 €250.00 +84.0%" in page
+    assert "All €460.00 €250.00 +84.0%" in page
+    rows = rows_of(reader.get(f"{PATH}.csv", period="7d", rows="day", then="store", measure="tickets").text)
+    yesterday, before = (str(read_shop.today - timedelta(days=days)) for days in (1, 2))
+    assert [(row["day"], row["store_name"], row["tickets"]) for row in rows] == [
+        (before, "Paris", "2"),
+        (yesterday, "Paris", "1"),
+        ("", "", "3"),
+    ]
+    picture = reader.get(PATH, period="7d", rows="hour", show="picture").text
+    assert "<title>12:00: €460.00</title>" in picture
+    assert "Return rate by country of the store" in text_of(
+        reader.get(PATH, rows="country", measure="return_rate").text
+    )
+
+
+def test_what_has_no_answer_is_refused_in_a_sentence(reader):
+    refusals = {
+        "rows=day&then=day": "Choose at most two different dimensions.",
+        "rows=fabric": "“fabric” is no dimension",
+        "measure=profit": "“profit” is no measure",
+        "rows=product&measure=tax_cents": "“Tax” is not known of a product; choose another measure.",
+        "rows=hour&then=product": "choose days",
+        "rows=segment": "Choose at least one segment.",
+        "from=2020-01-01&to=2023-01-01": "Explore shows at most 731 days",
+    }
+    for query, sentence in refusals.items():
+        answer = reader.get(f"{PATH}?{query}")
+        assert (answer.status_code, sentence in text_of(answer.text)) == (400, True), query
+        assert "€" not in answer.text
+
+
+def test_customers_products_and_segments_are_explored_once_they_are_counted(counted, marketer):
+    def page(query: str, words: str) -> str:
+        return text_of(ask_until(words, lambda: marketer.get(f"{PATH}?period=30d&{query}")))
+
+    assert "Soap SOAP €900.00" in page("rows=product", "Soap")
+    assert "No soap" not in page("rows=property:collection", "Wool")
+    new = page("rows=newness&measure=customers", "New in the period")
+    assert "New in the period 8" in new
+    assert "Known from before 1" in new
+    assert "they do not add up" in new.lower()
+    assert "Geneva New in the period 4" in page("rows=store&then=newness&measure=customers", "Geneva")
+    assert "Paris €400.00" in page("rows=store&product=SOAP", "Paris")
+
+
+def test_segments_beside_each_other_are_answers_of_their_own(counted, marketer, api_database):
+    async def create(database):
+        async with database.transaction() as tx:
+            definition = read_definition(
+                b'{"name": "Twice", "match": {"type": "all", "of": [{"type": "bought", "at_least": 2}]}}'
+            )
+            return await create_segment(tx, counted.api.tenant.organization_id, definition)
+
+    segment = api_database.run(create).id
+    query = f"{PATH}?period=30d&rows=segment&among={segment}&measure=customers"
+    assert "Twice 1" in text_of(ask_until("Twice", lambda: marketer.get(query)))
+
+
+def test_roles_without_personal_data_get_no_group_under_five_customers(counted, visitor_as):
+    analyst, query = visitor_as(Role.ANALYST), "period=30d&rows=store&measure=customers"
+    page = text_of(ask_until("Geneva", lambda: analyst.get(f"{PATH}?{query}")))
+    assert "Geneva 5" in page
+    assert "Groups with fewer than 5 customers are left out." in page
+    assert "Paris 4" not in page
+    rows = rows_of(analyst.get(f"{PATH}.csv?{query}").text)
+    assert [row["store_name"] for row in rows if row["store"]] == ["Geneva"]
+
+
+def test_a_question_is_saved_and_shared_in_the_organization(shop, analyst, visitor_as):
+    query = "period=7d&rows=store&measure=tickets"
+    assert analyst.post("/analyse/views", page="explore", query=query, name="Tickets", shared="1").status_code == 303
+    owner = visitor_as(Role.OWNER)
+    [link] = set(links(owner.get(PATH).text, "rows=store"))
+    assert "Tickets, returns included by store" in text_of(owner.get(link).text)
+    # Only who saved it deletes it.
+    assert "Delete the view Tickets" not in owner.get(PATH).text
+    owner.post("/analyse/views/delete", page="explore", query="", name="Tickets")
+    assert links(analyst.get(PATH).text, "rows=store")
+    analyst.post("/analyse/views/delete", page="explore", query="", name="Tickets")
+    assert not links(owner.get(PATH).text, "rows=store")
+
+
+def test_one_source_answers_each_question():
+    """Whatever has only time and place is of the totals; what has a customer, a product or a segment, of the columns."""
+    period = Period(date(2026, 3, 1), date(2026, 3, 7))
+    for dimensions in product([*(it for it, _ in DIMENSIONS.values()), Dimension("property", "size")], repeat=2):
+        kinds = {dimension.kind for dimension in dimensions}
+        is_of_totals = kinds <= {"hour", "day", "week", "month", "store", "country"}
+        query = Query(period=period, by=dimensions, measures=(NET,))
+        assert query.source == ("totals" if is_of_totals else "columns")
+    segment, soap = (new_uuid(),), (ProductGroup(ProductKey(), "value", "SOAP"),)
+    for narrowed in ({"segment_ids": segment}, {"products": soap}, {"measures": (CUSTOMERS,)}):
+        assert Query(period=period, **narrowed).source == "columns"
+
+
+def test_more_than_ten_thousand_groups_are_refused(opened, monkeypatch):
+    monkeypatch.setattr("regulars.analytics.answers.sales.GROUPS_MAX", 3)
+    shop = FedShop(*opened)
+    for number in range(4):
+        shop.sale("ada", ago=timedelta(days=number), lines=[{"product": {"external_id": f"P{number}"}}])
+    shop.begin_and_build()
+    shop.drain()
+    today = shop.query(EVERYONE).today
+    days = questions.Period(today - timedelta(days=6), today)
+    for by in (("product",), ("product", "day")):
+        question = SalesQuestion(period=days, by=tuple(map(Dimension, by)), lines_in="EUR")
+        answer = shop.ask(EVERYONE, want="answer", question=question)
+        assert answer.fault == "There are more than 3 groups: narrow it, with fewer days or a filter."

@@ -1,6 +1,6 @@
 """Tests and shared fixtures that may take longer than the limits of `bin/check`, each with its reason.
 
-The limits are `DAILY_S` for a daily test and `WHOLE_S` for any other (`tests/support/suite.py`). They start first, since a
+The limits are `DAILY_S` for a daily test and `WHOLE_S` for any other (`tests/support/durations.py`). They start first, since a
 long test that starts late leaves the other process without work. Patterns are those of `tests/not_daily.py`.
 """
 
@@ -26,9 +26,10 @@ SLOW_TESTS: dict[str, str] = {
     "tests/demo/test_runs.py": "loads a demo",
     "tests/cli/test_organization_delete.py": "loads two organizations with everything",
     "tests/cli/test_serve.py::test_after_a_kill": "starts servers and kills them",
+    "tests/cli/test_serve.py::test_one_command": "starts a server with a new database, as it is typed",
     "tests/cli/test_stop.py": "stops servers under load, each with the time in which connections drain",
     "tests/crash/test_sample.py": "plays whole trials: start, load, kill, recovery, check",
-    "tests/pages/test_every_page.py::test_no_page_keeps_people_out": "opens a quarter of all pages in a browser",
+    "tests/pages/test_every_page.py::test_no_page_keeps_people_out": "opens pages at four widths in a browser",
     "tests/pages/test_masking.py::test_no_page_shows": "opens every page as two roles",
     "tests/pages/test_random_forms.py": "sends a form to every route and looks at all tables after each",
     "tests/schemathesis/test_schemathesis.py": "sends thousands of generated requests",

@@ -25,6 +25,7 @@ SLOW_TESTS: dict[str, str] = {
     "tests/demo/test_button.py": "loads a demo beside a worker",
     "tests/demo/test_runs.py": "loads a demo",
     "tests/cli/test_organization_delete.py": "loads two organizations with everything",
+    "tests/cli/test_campaigns.py::test_a_campaign_is_created": "runs thirty commands, and one starts an analysis process",
     "tests/cli/test_serve.py::test_after_a_kill": "starts servers and kills them",
     "tests/cli/test_serve.py::test_one_command": "starts a server with a new database, as it is typed",
     "tests/cli/test_stop.py": "stops servers under load, each with the time in which connections drain",

@@ -5,7 +5,7 @@ from tests.support.project import ROOT, tracked_files
 
 # Written in pieces, so that this file does not find itself.
 MACHINE_PATHS = re.compile(
-    "|".join(["/" + "work/", "/" + "root/", "/" + "opt/", "/" + r"(home|Users)/(?!alice\b)\w+/"])
+    "|".join([r"(?<!tests)/" + "work/", "/" + "root/", "/" + "opt/", "/" + r"(home|Users)/(?!alice\b)\w+/"])
 )
 INDEX_ADDRESSES = re.compile("|".join([r"--(extra-)?index" + "-url", "find" + "-links", "py" + r"pi[\w.-]*/simple"]))
 

@@ -86,7 +86,7 @@ async def test_a_request_is_the_same_in_any_packets(first, between, statuses):
         protocol.connection_made(transport)
         for start, stop in itertools.pairwise([0, *cuts, len(sent)]):
             protocol.data_received(sent[start:stop])
-        await until(lambda protocol=protocol: protocol.cycle.response_complete and not protocol.pipeline)
+        await until(lambda protocol=protocol: protocol.cycle.response_complete and not protocol.pipeline, every_s=0)
         assert [int(status) for status in re.findall(rb"HTTP/1.1 (\d+)", b"".join(written))] == statuses, cuts
         protocol.connection_lost(None)
 

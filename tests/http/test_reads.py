@@ -98,7 +98,7 @@ async def test_one_that_breaks_the_statement_fails_alone(shelf):
 
 async def test_one_that_the_database_does_not_answer_is_refused_in_time(shelf, monkeypatch):
     assert (await shelf.call("one")).status == 200  # dials the connection, which may take longer than the limit below
-    monkeypatch.setattr(engine, "REQUEST_S", 1)
+    monkeypatch.setattr(engine, "REQUEST_S", 0.5)
     shelf.gate.clear()
     first = shelf.call("one")
     await until(lambda: shelf.batches == [["one"], ["one"]])

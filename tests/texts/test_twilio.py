@@ -143,7 +143,7 @@ def test_a_provider_that_does_not_answer_in_time_is_unclear(monkeypatch):
     monkeypatch.setattr("regulars.texts.providers.twilio.RESPONSE_WITHIN_S", 0.3)
 
     def stall(fake):
-        fake.stalls_s = 1.5
+        fake.stalls_s = 0.6
 
     outcome, _ = send(prepare=stall)
     assert isinstance(outcome, Unclear)

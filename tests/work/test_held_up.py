@@ -16,7 +16,7 @@ from regulars.work.retries import RetryQueue
 
 @pytest.fixture
 def database(database_url: str) -> Database:
-    opened = Database(database_url, pool_max=4)
+    opened = Database(database_url, pool_max=4, lock_timeout_ms=100)
     make(opened, "CREATE TABLE received (number integer NOT NULL)")
     return opened
 

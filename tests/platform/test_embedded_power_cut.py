@@ -33,10 +33,11 @@ def spoil_by_removing(program: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize("program", ["postgres", "pg_ctl"])
-def test_a_copy_of_the_programs_that_lost_its_content_is_made_again(filled_data_dir, program):
-    copied = embedded.binaries(filled_data_dir) / program
-    for spoil in (spoil_by_emptying, spoil_by_zeros, spoil_by_removing):
+def test_a_copy_of_the_programs_that_lost_its_content_is_made_again(filled_data_dir):
+    programs = embedded.binaries(filled_data_dir)
+    faults = (("postgres", spoil_by_emptying), ("pg_ctl", spoil_by_zeros), ("postgres", spoil_by_removing))
+    for program, spoil in faults:
+        copied = programs / program
         spoil(copied)
         assert answers(embedded.ensure_running(filled_data_dir, throwaway=True)), spoil
         embedded.release(filled_data_dir)

@@ -13,8 +13,10 @@ TOO_WIDE = """() => [...document.querySelectorAll("body *")].filter((one) => one
         : document.documentElement.scrollWidth > innerWidth && one.getBoundingClientRect().right > innerWidth + 1
             && !one.closest(".table-wrap, pre, .copy, .tabs"))
     .map((one) => one.outerHTML.slice(0, 150)).slice(-3)"""
+# Without `preload`, which reads all style sheets and media again for two rules: one is off, and one is about sounds.
 # A part of the frame that is the same on another page was checked there, at the same width and with the same rules.
-RUN_AXE = """async ([theme, rules]) => {
+# With another width, only what was not visible at that width is checked.
+RUN_AXE = """async ([theme, rules, otherWidth]) => {
     document.documentElement.dataset.theme = theme
     const wasChecked = (part) => {
         const html = part.outerHTML.replace(/<input type="hidden"[^>]*>/g, "")
@@ -24,9 +26,18 @@ RUN_AXE = """async ([theme, rules]) => {
         return before !== null
     }
     const frame = [...document.querySelectorAll(".side > :not(.side-nav), .side-nav > li, .tabbar > *")]
+    const exclude = frame.filter(wasChecked)
+    const visible = [...document.querySelectorAll("body *")].filter((one) => one.checkVisibility({visibilityProperty: true}))
+    window.visibleAt = {...window.visibleAt, [innerWidth]: new Set(visible)}
+    let include = [document]
+    if (otherWidth) {
+        const before = window.visibleAt[otherWidth]
+        const isNew = (one) => one !== document.body && !before.has(one)
+        include = visible.filter((one) => isNew(one) && !isNew(one.parentElement) && !exclude.some((part) => part.contains(one)))
+        if (!include.length) return []
+    }
     const chosen = rules ? {runOnly: {type: "rule", values: rules}} : {}
-    const context = {include: [document], exclude: frame.filter(wasChecked)}
-    return (await axe.run(context, {resultTypes: ["violations"], ...chosen})).violations
+    return (await axe.run({include, exclude}, {resultTypes: ["violations"], preload: false, ...chosen})).violations
 }"""
 # The themes differ in nothing but colours, so the second one runs only the rules about them. Which those are, axe says
 # by a tag; the third of them asks for more than the rest do and is off by itself.
@@ -35,37 +46,51 @@ COLOUR_RULES = ["color-contrast", "link-in-text-block"]
 
 @dataclass(frozen=True)
 class Look:
-    """A page at one width, with axe in these themes."""
+    """A page at one width, with axe in this theme."""
 
     width: int
-    themes: tuple[str, ...] = ()
+    theme: str = ""
 
 
-EVERY_LOOK = (Look(390, ("light", "dark")), Look(768), Look(1920), Look(1280, ("light", "dark")))
+EVERY_LOOK = (Look(768), Look(1920), Look(390, "light"), Look(1280, "dark"))
 
 
-def examine(tab: Page, address: str, looks: tuple[Look, ...] = EVERY_LOOK) -> Iterator[tuple[str, ...]]:
-    """What is wrong with a page. It is opened once, as switching needs no more."""
+def examine(tab: Page, address: str) -> Iterator[tuple[str, ...]]:
+    """What is wrong with a page. It is opened once, as switching needs no more.
+
+    No width changes a colour. So each theme runs at one width, and at the other one only on what is visible there alone.
+    """
     # Colours are looked at when they have changed, and not on their way.
     tab.emulate_media(reduced_motion="reduce")
-    _set_width(tab, looks[0].width)
+    _set_width(tab, EVERY_LOOK[0].width)
     tab.goto(address)
     add_axe(tab)
-    for look in looks:
+    for look in EVERY_LOOK:
         _set_width(tab, look.width)
         for element in tab.evaluate(TOO_WIDE):
             yield f"{look.width} wide", "does not fit", element
-        for found in find_violations(tab, look.themes):
+        if look.theme:
+            for found in _run_axe(tab, look.theme):
+                yield f"{look.width} wide", *found
+    *_, first, second = EVERY_LOOK
+    for look, other in ((second, first), (first, second)):
+        _set_width(tab, look.width)
+        for found in _run_axe(tab, other.theme, COLOUR_RULES, other.width):
             yield f"{look.width} wide", *found
 
 
-def find_violations(tab: Page, themes: tuple[str, ...] = ("light", "dark")) -> Iterator[tuple[str, ...]]:
-    """What axe finds on a page to which it was added: by all rules in the first theme, by those about colours in others."""
-    for theme in themes:
-        rules = None if theme == themes[0] else COLOUR_RULES
-        for one in tab.evaluate(RUN_AXE, [theme, rules]):
-            for node in one["nodes"][:3]:
-                yield theme, one["id"], node["html"][:200], node["failureSummary"][:300]
+def find_violations(tab: Page) -> Iterator[tuple[str, ...]]:
+    """What axe finds on a page to which it was added: by all rules in one theme, by those about colours in the other."""
+    yield from _run_axe(tab, "light")
+    yield from _run_axe(tab, "dark", COLOUR_RULES)
+
+
+def _run_axe(
+    tab: Page, theme: str, rules: list[str] | None = None, other_width: int | None = None
+) -> Iterator[tuple[str, ...]]:
+    for one in tab.evaluate(RUN_AXE, [theme, rules, other_width]):
+        for node in one["nodes"][:3]:
+            yield theme, one["id"], node["html"][:200], node["failureSummary"][:300]
 
 
 def _set_width(tab: Page, width: int) -> None:

@@ -1,4 +1,4 @@
-"""With a browser: the segment of the design page is built, by mouse and by keyboard; a value that its type cannot read;
+"""With a browser: the segment of the design page is built with the keyboard; a value that its type cannot read;
 why a customer is in or out; a journey that uses a segment."""
 
 import re
@@ -29,27 +29,11 @@ def use_journey(api_database_url):
     return use
 
 
-class Mouse:
-    """Points and clicks."""
+class Keyboard:
+    """Only ever uses keys, once something has focus. `tests/pages/test_clicks_in_a_browser.py` has a mouse."""
 
     def __init__(self, tab: Page) -> None:
         self.tab = tab
-
-    def press(self, button: Locator) -> None:
-        button.click()
-
-    def choose(self, select: Locator, words: str) -> None:
-        select.select_option(label=words)
-
-    def write(self, field: Locator, text: str) -> None:
-        field.fill(text)
-
-    def leave(self) -> None:
-        self.tab.locator("h1").click()
-
-
-class Keyboard(Mouse):
-    """Only ever uses keys, once something has focus."""
 
     def press(self, button: Locator) -> None:
         button.focus()
@@ -75,9 +59,9 @@ class Keyboard(Mouse):
 
 
 class Builder:
-    def __init__(self, hand: Mouse) -> None:
-        self.hand = hand
-        self.tab = hand.tab
+    def __init__(self, tab: Page) -> None:
+        self.hand = Keyboard(tab)
+        self.tab = tab
 
     def at(self, member: str) -> Locator:
         return self.tab.locator(f"#{member}")
@@ -152,11 +136,10 @@ def build_gold_who_slow_down(builder: Builder) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", [Mouse, Keyboard])
-def test_gold_who_slow_down_is_built_saved_and_asked_about(tab: Page, marketer: Visitor, crowd: Crowd, kind):
+def test_gold_who_slow_down_is_built_saved_and_asked_about(tab: Page, marketer: Visitor, crowd: Crowd):
     tab.goto(marketer.url("/segments/new"))
     expect(tab.locator("#count output")).to_have_text(SOME)
-    builder = Builder(kind(tab))
+    builder = Builder(tab)
     build_gold_who_slow_down(builder)
     # A value that its type cannot read is counted beside the condition, with a way to it.
     expect(tab.locator("#note-r-1")).to_contain_text("1 customer has a value that cannot be read as number")

@@ -27,7 +27,9 @@ from regulars.web.access import Role
 PASSWORD = "four words in a row"
 # Without a key there are no webhook endpoints, whose host would have to be looked up.
 WITHOUT_WEBHOOKS = Settings()
-BUILD_PASSES_MAX = 12
+BUILD_PASSES_MAX = 24
+# The page asks again every two seconds.
+SHOWN_WITHIN_MS = 2_500
 expect.set_options(timeout=WAIT_MS)
 
 
@@ -198,7 +200,7 @@ def count_a_segment(walk: Walk) -> None:
     for _ in range(BUILD_PASSES_MAX):
         walk.work()
         try:
-            expect(tab.locator("#count")).to_contain_text("Counting starts", timeout=5000)
+            expect(tab.locator("#count")).to_contain_text("Counting starts", timeout=SHOWN_WITHIN_MS)
             break
         except AssertionError:
             continue

@@ -89,7 +89,6 @@ _BY_REASON: dict[str, tuple[str, ...]] = {
         "tests/cli/test_serve.py::test_several_processes",
         "tests/cli/test_serve.py::test_a_second_server_in_another_container",
         "tests/cli/test_stop.py::*[arguments",
-        "tests/demo/test_button.py",
         "tests/inbox/test_over_http.py::test_a_withdrawal_is_answered",
         "tests/platform/test_embedded_generations.py::test_a_command",
         "tests/platform/test_embedded_generations.py::test_the_next_container",

@@ -2,6 +2,9 @@ import re
 
 import pytest
 
+from regulars.lists.columns import Place
+from regulars.webhooks.delivery_columns import DELIVERY_COLUMNS
+
 URL = "https://shop.example/hook"
 KEY = {"REGULARS_SECRET_KEY": "a key of at least thirty-two characters"}
 
@@ -66,6 +69,8 @@ def test_a_ping_is_a_delivery_that_can_be_listed_and_replayed(regulars, endpoint
     assert {one["event"] for one in listed} == {"webhook.ping"}
     assert len({one["webhook_id"] for one in listed}) == 1
     assert [one["is_replay"] for one in listed] == [True, False]
+    declared = [it.json_name or it.name for it in DELIVERY_COLUMNS.columns if Place.COMMAND in it.places]
+    assert [list(one) for one in listed] == [declared] * 2
     ranged = webhook(regulars, "replay", "--endpoint", endpoint["id"], "--from", "2020-01-01T00:00:00Z")
     assert ranged.data == {"replayed": 1}
     failed = webhook(regulars, "replay", "--endpoint", endpoint["id"], "--from", "2020-01-01T00:00:00Z", "--failed")

@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from regulars.analysis.server import ConnectionHandler
 from regulars.columns import lifecycle
-from regulars.columns.client import Analysis, list_pages
+from regulars.columns.client import Analysis
 from regulars.columns.protocol import CursorExpired, MemberCursor, NotReady, parse_cursor
+from regulars.columns.ranked_source import PAGE_RETRIES_S, ByRank
 from regulars.kit.settings import Settings
+from regulars.lists.sources import read_all_rows
 
 PEOPLE = [f"c{number}" for number in range(5)]
 
@@ -35,17 +38,49 @@ def all_customers(shop):
     return shop.query({"type": "all", "of": []})
 
 
+def source_of(shop, query, analysis: Analysis, *, retries_s: float = PAGE_RETRIES_S, **options) -> ByRank:
+    """The customers of a query, each as its id."""
+    request = partial(analysis.members, shop.organization_id, query, **options)
+
+    async def load(_tx, ids):
+        return list(ids)
+
+    return ByRank(request=request, load=load, retries_s=retries_s, is_sorted="order" in options)
+
+
 def test_every_member_comes_once(crowd, tmp_path):
     query = all_customers(crowd)
 
-    async def read() -> list[int]:
+    async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
-            first = await analysis.members(crowd.organization_id, query, limit=2)
-            pages = [page async for page in list_pages(analysis, crowd.organization_id, query, first, limit=2)]
-            assert len({member for page in pages for member in page.profile_ids}) == len(PEOPLE)
-            return [len(page.profile_ids) for page in pages]
+            source = source_of(crowd, query, analysis)
+            rows = [row async for row in read_all_rows(source, nullcontext, limit=2)]
+            assert len(set(rows)) == len(rows) == len(PEOPLE)
 
-    assert crowd.runner.run(read()) == [2, 2, 1]
+    crowd.runner.run(read())
+
+
+def test_pages_lead_forth_and_back_in_a_sorted_list_only(crowd, tmp_path):
+    query = all_customers(crowd)
+
+    async def read() -> None:
+        async with answering(crowd, tmp_path / "s") as analysis:
+            source = source_of(crowd, query, analysis, order="created")
+            first = await source.page(nullcontext, limit=2)
+            second = await source.page(nullcontext, after=first.next, limit=2)
+            last = await source.page(nullcontext, after=second.next, limit=2)
+            assert [len(page.rows) for page in (first, second, last)] == [2, 2, 1]
+            assert (first.previous, last.next, last.scanned) == (None, None, None)
+            assert (await source.page(nullcontext, before=last.previous, limit=2)).rows == second.rows
+            assert (await source.page(nullcontext, before=second.previous, limit=2)).rows == first.rows
+            # A cursor of an earlier release: the epoch, and the number of customers before the page.
+            epoch = parse_cursor(first.next).epoch
+            assert (await source.page(nullcontext, after=f"{epoch}-2", limit=2)).rows == second.rows
+            unsorted = source_of(crowd, query, analysis)
+            following = (await unsorted.page(nullcontext, limit=2)).next
+            assert (await unsorted.page(nullcontext, after=following, limit=2)).previous is None
+
+    crowd.runner.run(read())
 
 
 def test_a_process_that_is_away_for_a_moment_breaks_no_file(crowd, tmp_path):
@@ -53,16 +88,13 @@ def test_a_process_that_is_away_for_a_moment_breaks_no_file(crowd, tmp_path):
 
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
-            first = await analysis.members(crowd.organization_id, query, limit=3)
-        pages = list_pages(analysis, crowd.organization_id, query, first, limit=3)
-        assert await anext(pages) == first
-        following = asyncio.create_task(anext(pages))
+            source = source_of(crowd, query, analysis)
+            first = await source.page(nullcontext, limit=3)
         with pytest.raises(NotReady):
-            await analysis.members(crowd.organization_id, query, limit=3, deadline_s=0.1)
+            await source_of(crowd, query, analysis, deadline_s=0.1).page(nullcontext, limit=3)
+        following = asyncio.create_task(source.page(nullcontext, after=first.next, limit=3))
         async with answering(crowd, tmp_path / "s"):
-            assert len((await following).profile_ids) == 2
-        with pytest.raises(StopAsyncIteration):
-            await anext(pages)
+            assert len((await following).rows) == 2
 
     crowd.runner.run(read())
 
@@ -72,11 +104,10 @@ def test_a_process_that_is_away_for_long_breaks_it_off(crowd, tmp_path):
 
     async def read() -> None:
         async with answering(crowd, tmp_path / "s") as analysis:
-            first = await analysis.members(crowd.organization_id, query, limit=3)
-        pages = list_pages(analysis, crowd.organization_id, query, first, limit=3, deadline_s=0.1, retries_s=0)
-        await anext(pages)
+            first = await source_of(crowd, query, analysis).page(nullcontext, limit=3)
+        source = source_of(crowd, query, analysis, retries_s=0, deadline_s=0.1)
         with pytest.raises(NotReady):
-            await anext(pages)
+            await source.page(nullcontext, after=first.next, limit=3)
 
     crowd.runner.run(read())
 

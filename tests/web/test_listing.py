@@ -9,10 +9,11 @@ import pytest
 from starlette.requests import Request
 
 from regulars.kit.keyset import PageRequest, PageRows, page_of
+from regulars.lists.sources import read_all_rows
 from regulars.web.access import Role
 from regulars.web.errors import BadFilter
 from regulars.web.format import Format
-from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_all_rows, read_view
+from regulars.web.listing import COUNT_MAX, Count, Filter, make_page, read_view
 from regulars.web.visit import Visit, VisitedOrganization
 
 FILTERS = (
@@ -133,8 +134,21 @@ async def test_an_export_walks_the_whole_list_also_past_the_end_of_a_bounded_sca
             found.end_position = (str(scanned[-1]),)
         return found
 
-    seen = [number async for number in read_all_rows(nullcontext, fetch, lambda number: (str(number),), limit=2)]
+    source = look().by_key(fetch, lambda number: (str(number),))
+    seen = [number async for number in read_all_rows(source, nullcontext, limit=2)]
     assert seen == numbers[::2]
+
+
+@pytest.mark.parametrize(
+    ("address", "position"),
+    [
+        ("?status=on&after=z_x8IGufK4uCUwOK_iDoXlsiNDkiXQ", ("49",)),
+        ("?sort=name&before=EjQ2sHzkxjn0xqeKl3hFs1siYW5uYSIsIjQ5Il0", ("anna", "49")),
+    ],
+)
+def test_a_cursor_that_an_earlier_release_gave_out_stays_valid(address, position):
+    request = look(address).request
+    assert (request.position, request.is_backward) == (position, "before" in address)
 
 
 def test_a_count_stops_at_its_cap():

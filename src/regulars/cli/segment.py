@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
@@ -14,14 +15,18 @@ from regulars.cli.definitions import DefinitionCommands, TheId, faults_as_data, 
 from regulars.cli.output import CommandError, err, out, pick, print_json, print_table
 from regulars.cli.runner import AsJson, CommandContext, OfOrganization, find_organization, read_id, run, run_on_pool
 from regulars.columns import lifecycle
-from regulars.columns.client import Analysis, list_pages, running
+from regulars.columns.client import Analysis, running
 from regulars.columns.protocol import SegmentCounts, SegmentQuery
+from regulars.columns.ranked_source import PAGE_RETRIES_S, ByRank
 from regulars.conditions.customers import ConditionExplanation, ObservedConsent
 from regulars.kit import ids
 from regulars.kit.clock import format_timestamp
-from regulars.kit.db import Database
+from regulars.kit.db import Database, Tx
 from regulars.kit.settings import Settings
 from regulars.kit.text import safe_cell
+from regulars.lists.columns import Place
+from regulars.lists.sources import read_all_rows
+from regulars.profiles.file_columns import PROFILE_COLUMNS, ListedProfile
 from regulars.profiles.find import find_profile
 from regulars.profiles.search import find_profiles_by_ids
 from regulars.segments.definition import Definition, read_definition, schema
@@ -37,7 +42,6 @@ Result = TypeVar("Result")
 PAGE_MEMBERS: Final = 1_000
 # Longer than a page would wait: after its start, the analysis process first loads the customers that it counts.
 DEADLINE_S: Final = 120.0
-CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "created_at")
 MATCHES_NO_CUSTOMER: Final = "The segment is empty"
 
 
@@ -127,21 +131,24 @@ def members(
     async def write(
         analysis: Analysis, pool: Database, organization_id: UUID, segment: Segment, query: SegmentQuery
     ) -> int:
+        async def load(tx: Tx, ids_: Sequence[UUID]) -> list[list[str]]:
+            if not as_csv:
+                return [[ids.PROFILE.encode(it)] for it in ids_]
+            profiles = {it.id: it for it in await find_profiles_by_ids(tx, organization_id, ids_)}
+            rows = [ListedProfile(profiles[it], profiles[it].phone_number, "") for it in ids_ if it in profiles]
+            return [PROFILE_COLUMNS.cells(row, sees_personal=True, place=Place.COMMAND) for row in rows]
+
+        request = partial(analysis.members, organization_id, query, deadline_s=DEADLINE_S)
+        source = ByRank(request=request, load=load, retries_s=PAGE_RETRIES_S)
         if as_csv:
-            writer.writerow(CSV_HEADER)
+            writer.writerow(PROFILE_COLUMNS.header(Place.COMMAND))
         written = 0
-        first_limit = PAGE_MEMBERS if limit is None else min(PAGE_MEMBERS, limit)
-        first = await analysis.members(organization_id, query, limit=first_limit, deadline_s=DEADLINE_S)
-        async for page in list_pages(
-            analysis, organization_id, query, first, limit=PAGE_MEMBERS, deadline_s=DEADLINE_S
-        ):
-            profile_ids = page.profile_ids if limit is None else page.profile_ids[: limit - written]
-            written += len(profile_ids)
+        async for cells in read_all_rows(source, pool.reading, limit=min(PAGE_MEMBERS, limit or PAGE_MEMBERS)):
             if as_csv:
-                writer.writerows(await _load_csv_rows(pool, organization_id, profile_ids))
+                writer.writerow([safe_cell(cell) for cell in cells])
             else:
-                for identifier in profile_ids:
-                    out.print(ids.PROFILE.encode(identifier), markup=False)
+                out.print(cells[0], markup=False)
+            written += 1
             if written == limit:
                 break
         if as_csv:
@@ -220,23 +227,6 @@ def _analyse(organization: str, segment_id: str, use_case: UseCase[Result]) -> t
             return segment, await use_case(analysis, pool, owner.id, segment, query)
 
     return run_on_pool(work)
-
-
-async def _load_csv_rows(pool: Database, organization_id: UUID, profile_ids: Sequence[UUID]) -> list[list[str]]:
-    async with pool.reading() as tx:
-        profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, organization_id, profile_ids)}
-    rows = []
-    for profile in (profiles[identifier] for identifier in profile_ids if identifier in profiles):
-        cells = (
-            ids.PROFILE.encode(profile.id),
-            profile.external_id,
-            profile.first_name or "",
-            profile.last_name or "",
-            profile.phone_number or "",
-            format_timestamp(profile.created_at),
-        )
-        rows.append([safe_cell(cell) for cell in cells])
-    return rows
 
 
 def _counts_as_data(counts: SegmentCounts) -> dict[str, Any]:

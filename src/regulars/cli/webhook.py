@@ -13,16 +13,17 @@ from regulars.cli.runner import AsJson, CommandContext, OfOrganization, bind, ch
 from regulars.kit import settings
 from regulars.kit.clock import format_timestamp, parse_timestamp
 from regulars.kit.db import Tx
-from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE, IdKind
+from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, IdKind
 from regulars.kit.ssrf import AddressPolicy
 from regulars.webhooks import events, find, manage
 from regulars.webhooks import replay as replays
+from regulars.webhooks.delivery_columns import DELIVERY_COLUMNS
 from regulars.webhooks.model import DEFAULT_EVENT_TYPES, Delivery, DeliveryState, Endpoint
 
 app = typer.Typer(no_args_is_help=True)
 
 ENDPOINT_COLUMNS: Final = ("id", "url", "events", "state", "failures", "last_success_at", "description")
-DELIVERY_COLUMNS: Final = (
+DELIVERY_TABLE: Final = (
     *("id", "event", "state", "attempts", ("ANSWER", "answer_status"), "created_at"),
     *(("LAST ATTEMPT (UTC)", "attempted_at"), "next_attempt_at"),
 )
@@ -137,7 +138,8 @@ def deliveries(
             context.tx, context.organization_id, endpoint_id=endpoint_id, state=state_filter, limit=limit
         )
 
-    print_rows([_delivery_as_data(each) for each in run(organization, work)], DELIVERY_COLUMNS, as_json=as_json)
+    rows = [DELIVERY_COLUMNS.as_data(each) for each in run(organization, work)]
+    print_rows(rows, DELIVERY_TABLE, as_json=as_json)
 
 
 @app.command()
@@ -220,16 +222,4 @@ def _endpoint_as_data(endpoint: Endpoint) -> dict[str, Any]:
         **pick(endpoint.health, "failures", "failing_since", "last_success_at"),
         "next_probe_at": endpoint.health.probe_at,
         "created_at": endpoint.created_at,
-    }
-
-
-def _delivery_as_data(delivery: Delivery) -> dict[str, Any]:
-    return {
-        "id": WEBHOOK_DELIVERY.encode(delivery.id),
-        "endpoint": WEBHOOK.encode(delivery.endpoint_id),
-        "webhook_id": WEBHOOK_MESSAGE.encode(delivery.message_id),
-        "event": delivery.type,
-        **pick(delivery, "state", "attempts", "answer_status", "duration_ms", "is_replay", "created_at"),
-        "attempted_at": delivery.attempted_at,
-        "next_attempt_at": delivery.due_at,
     }

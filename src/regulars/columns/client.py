@@ -290,36 +290,6 @@ async def _wait_for_exit(child: asyncio.subprocess.Process) -> None:
         await child.wait()
 
 
-# How long the request of a failing page is repeated: `regulars serve` restarts the analysis process within seconds.
-PAGE_RETRIES_S: Final = 30.0
-PAGE_RETRY_INTERVAL_S: Final = 0.2
-
-
-async def list_pages(
-    analysis: Analysis,
-    organization_id: UUID,
-    query: SegmentQuery,
-    page: Members,
-    *,
-    limit: int,
-    deadline_s: float = DEADLINE_S,
-    retries_s: float = PAGE_RETRIES_S,
-) -> AsyncIterator[Members]:
-    """Yield this page of members and all following pages; repeat a failing request for up to `retries_s` seconds."""
-    yield page
-    until = monotonic() + retries_s
-    while page.next is not None:
-        try:
-            page = await analysis.members(organization_id, query, after=page.next, limit=limit, deadline_s=deadline_s)
-        except (NotReady, AnalysisUnavailable):
-            if monotonic() > until:
-                raise
-            await asyncio.sleep(PAGE_RETRY_INTERVAL_S)
-        else:
-            yield page
-            until = monotonic() + retries_s
-
-
 class AnalysisQueue(ClaimQueue[Claim, Outcome]):
     """A queue that calls the analysis process for few rows at a time, because each call may take long."""
 

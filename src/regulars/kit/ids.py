@@ -66,6 +66,9 @@ class IdKind:
         [text] = self.encode_all([identifier.bytes])
         return text
 
+    def encode_or_none(self, identifier: UUID | None) -> str | None:
+        return None if identifier is None else self.encode(identifier)
+
     def encode_all(self, identifiers: Sequence[bytes]) -> list[str]:
         """Encode UUIDs, each given as its sixteen bytes, as canonical ids."""
         if (hidden := _hidden_ids.get()) is not None:

@@ -19,6 +19,7 @@ from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 
 T = TypeVar("T")
+Other = TypeVar("Other")
 Position = tuple[str, ...]
 Values = Mapping[str, Any]
 # SQL conditions by the name of their value; a condition whose value is None does not apply.
@@ -48,6 +49,12 @@ class PageRows(list[T]):
 
     # The position where a scan reached its limit of rows before the page was full.
     end_position: Position | None = None
+
+    def replaced(self, rows: Iterable[Other]) -> "PageRows[Other]":
+        """Return other rows for the same page, such as these rows with what was loaded for them."""
+        others = PageRows(rows)
+        others.end_position = self.end_position
+        return others
 
 
 class Keyset:

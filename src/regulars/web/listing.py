@@ -1,20 +1,18 @@
 """Lists with filters and keyset pagination; the URL of the page holds filters, sort order and cursor.
 
-A handler reads a `ListView` from the URL (`read_view`), fetches the rows of `ListView.request`, and makes the page
-with the links to the previous and next page (`make_page`). An export reads all pages (`read_all_rows`).
+A handler reads a `ListView` from the URL (`read_view`), reads the page at its cursor from a source (`read_page`), or
+fetches the rows of `ListView.request` and cuts them to the page (`make_page`).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 from urllib.parse import urlencode
 
-from regulars.kit.db import Tx
-from regulars.kit.errors import InvalidCursor
 from regulars.kit.keyset import PageRequest, PageRows, Position
-from regulars.kit.pagination import read_cursor, scope_of, write_cursor
+from regulars.kit.pagination import scope_of
+from regulars.lists.sources import ByKey, Connect, Fetch, KeyCursors, Source, SourcePage, id_position
 from regulars.web.errors import BadFilter
 from regulars.web.format import Format
 from regulars.web.visit import Visit
@@ -82,9 +80,18 @@ class ListView:
     values: Mapping[str, str]
     sort: str
     sorts: tuple[str, ...]
-    secret: bytes
-    # Fetches one row more than a page shows, to know whether there is a next page.
-    request: PageRequest = field(default=PageRequest(PAGE_ROWS + 1))
+    secret: bytes = field(repr=False)
+    # The cursors in the URL.
+    after: str
+    before: str
+
+    @property
+    def cursors(self) -> KeyCursors:
+        return KeyCursors(self.secret, scope_of(f"page {self.name}", self.values, sort=self.sort))
+
+    @property
+    def request(self) -> PageRequest:
+        return self.cursors.read(self.after, self.before, PAGE_ROWS)
 
     @property
     def is_filtered(self) -> bool:
@@ -136,12 +143,9 @@ class ListView:
         """The URL of the whole list as a CSV file."""
         return self.url(path=f"{self.path}.csv")
 
-    def url_from(self, direction: str, position: Position) -> str:
-        """The URL of the page after a position, or before it."""
-        return self.url(**{direction: write_cursor(self.secret, self.scope(), position)})
-
-    def scope(self) -> str:
-        return scope_of(f"page {self.name}", self.values, sort=self.sort)
+    def by_key(self, fetch: Fetch[Row], position_of: Callable[[Row], Position] = id_position) -> ByKey[Row]:
+        """The list as a source of rows in the order of an index."""
+        return ByKey(self.cursors, fetch, position_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +183,7 @@ def read_view(
         raise BadFilter(" ".join(faults), path=visit.url(path))
     values = {name: value for name, (_, value) in active.items()}
     sort = visit.query.get(SORT, "")
-    view = ListView(
+    return ListView(
         path=visit.url(path),
         name=name,
         filters=tuple(filters),
@@ -187,16 +191,9 @@ def read_view(
         sort=sort if sort in sorts else sorts[0],
         sorts=tuple(sorts),
         secret=visit.organization.secret,
+        after=visit.query.get(AFTER, ""),
+        before=visit.query.get(BEFORE, ""),
     )
-    for direction in (AFTER, BEFORE):
-        cursor = visit.query.get(direction)
-        if cursor:
-            try:
-                position = read_cursor(visit.organization.secret, view.scope(), cursor)
-            except InvalidCursor:
-                continue
-            return replace(view, request=PageRequest(view.request.limit, position, direction == BEFORE))
-    return view
 
 
 def _read_day(text: str) -> date | None:
@@ -208,50 +205,22 @@ def _read_day(text: str) -> date | None:
     return day if DAY_MIN <= day <= DAY_MAX else None
 
 
-def id_position(row: Any) -> Position:
-    """The position of a row in a list by its id."""
-    return (str(row.id),)
-
-
 def make_page(
     view: ListView, fetched: PageRows[Row], position_of: Callable[[Row], Position] = id_position
 ) -> ListPage[Row]:
     """Make the page from the rows that were fetched for `view.request`."""
-    is_backward, limit = view.request.is_backward, view.request.limit - 1
-    has_more = len(fetched) > limit
-    rows = fetched[:limit]
-    if is_backward:
-        rows.reverse()
-    search_more_url = None if fetched.end_position is None else view.url_from(AFTER, fetched.end_position)
-    if not rows:
-        return ListPage((), search_more_url=search_more_url)
-    has_previous = has_more if is_backward else view.request.position is not None
+    return link_page(view, view.cursors.cut(fetched, view.request, position_of))
+
+
+async def read_page(view: ListView, source: Source[Row], connect: Connect) -> ListPage[Row]:
+    """Read the page at the cursor in the URL."""
+    return link_page(view, await source.page(connect, after=view.after, before=view.before, limit=PAGE_ROWS))
+
+
+def link_page(view: ListView, page: SourcePage[Row]) -> ListPage[Row]:
     return ListPage(
-        rows,
-        view.url_from(BEFORE, position_of(rows[0])) if has_previous else None,
-        view.url_from(AFTER, position_of(rows[-1])) if is_backward or has_more else None,
-        search_more_url,
+        page.rows,
+        None if page.previous is None else view.url(before=page.previous),
+        None if page.next is None else view.url(after=page.next),
+        None if page.scanned is None else view.url(after=page.scanned),
     )
-
-
-async def read_all_rows(
-    connect: Callable[[], AbstractAsyncContextManager[Tx]],
-    fetch: Callable[[Tx, PageRequest], Awaitable[PageRows[Row]]],
-    position_of: Callable[[Row], Position] = id_position,
-    *,
-    limit: int = EXPORT_ROWS,
-) -> AsyncIterator[Row]:
-    """Read all rows of a list, page by page. Each page takes its own connection, so that a slow download does not hold
-    one."""
-    request = PageRequest(limit)
-    while True:
-        async with connect() as tx:
-            fetched = await fetch(tx, request)
-        for row in fetched:
-            yield row
-        if len(fetched) == limit:
-            request = PageRequest(limit, position_of(fetched[-1]))
-        elif fetched.end_position is not None:
-            request = PageRequest(limit, fetched.end_position)
-        else:
-            return

@@ -4,10 +4,11 @@ from typing import Final, NamedTuple, Protocol
 
 import phonenumbers
 
+from regulars.lists import columns
+from regulars.lists.masking import hide_digits
 from regulars.web.visit import Visit
 
-HIDDEN: Final = "•••"
-_VISIBLE_DIGITS: Final = 2
+HIDDEN: Final = columns.HIDDEN
 
 
 class MaskedPerson(Protocol):
@@ -55,13 +56,7 @@ def phone(visit: Visit, number: str | None) -> str | None:
     """The number in international format, or masked: only the country code and the last two digits."""
     if not number:
         return None
-    if visit.sees_personal:
-        return phone_groups(number)
-    try:
-        country = f"+{phonenumbers.parse(number).country_code}"
-    except phonenumbers.NumberParseException:
-        return HIDDEN
-    return f"{country} {HIDDEN} {number[-_VISIBLE_DIGITS:]}"
+    return phone_groups(number) if visit.sees_personal else hide_digits(number)
 
 
 def phone_groups(number: str) -> str:

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from regulars.kit import ids
 from regulars.web import cookies, csrf, flash, mask
 from regulars.web.access import Action, Role, roles_that_may
 from regulars.web.form import FormState
@@ -186,5 +187,5 @@ _TEMPLATES.filters.update(
     initials=initials,
 )
 _TEMPLATES.globals.update(
-    asset_url=asset_url, version=installed_version(), Action=Action, Role=Role, token_field=csrf.FIELD
+    asset_url=asset_url, version=installed_version(), Action=Action, Role=Role, token_field=csrf.FIELD, ids=ids
 )

@@ -1,20 +1,19 @@
 """The list of credited tickets, as a page and a CSV file: each ticket with the text that it is credited to."""
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final
 
-from starlette.responses import Response
-
-from regulars.accounts.audit.exports import export_csv
+from regulars.accounts.list_pages import ListPages, OpenedList
 from regulars.attribution.credits import ROWS_SCANNED_MAX, CreditFilter, CreditLine, list_credits
 from regulars.attribution.pages.credit_cards import describe_delay
-from regulars.attribution.pages.links import TICKETS_PATH, encode_origin, name_origins, text_url
-from regulars.kit.clock import format_timestamp
+from regulars.attribution.pages.links import TICKETS_PATH, encode_origin, name_origins
+from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, SALES_EVENT, TEXT
-from regulars.kit.keyset import Position
+from regulars.lists.columns import HARMLESS, Column, Columns, Head, Place
 from regulars.sales.listing import CURRENCIES
 from regulars.web.errors import BadFilter
-from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
-from regulars.web.render import render
+from regulars.web.listing import Filter, ListView, read_view
 from regulars.web.visit import Visit
 
 FILTERS: Final = (
@@ -26,43 +25,43 @@ FILTERS: Final = (
     Filter("from", "Text sent from", kind="date"),
     Filter("to", "Text sent until", kind="date"),
 )
-CSV_HEADER: Final = (
-    "sale_id", "ticket", "occurred_at", "currency", "gross_cents", "net_cents", "unmatched_returns_cents", "touch",
-    "touched_at", "text_id", "text_sent_at", "origin_kind", "origin_id", "step", "profile_id",
-)  # fmt: skip
+_CUSTOMER: Final = Head("Customer", "clip drop-2", 2)
+COLUMNS: Final = Columns[CreditLine](
+    Column("sale_id", lambda it: SALES_EVENT.encode(it.credit.sale_id), HARMLESS, places=Place.FILE),
+    Column("ticket", lambda it: it.ticket_number, HARMLESS, Head("Ticket", "clip", 1)),
+    Column("occurred_at", lambda it: it.credit.occurred_at, HARMLESS),
+    Column("currency", lambda it: it.credit.currency, HARMLESS),
+    Column("gross_cents", lambda it: it.credit.gross_cents, HARMLESS, Head("Gross", "is-num drop-4", 5)),
+    Column("net_cents", lambda it: it.credit.net_cents, HARMLESS, Head("Net", "is-num", 6)),
+    Column("unmatched_returns_cents", lambda it: it.credit.unmatched_cents, HARMLESS, places=Place.FILE),
+    Column("touch", lambda it: it.credit.touch, HARMLESS, Head("Bought", "drop-3", 4)),
+    Column("touched_at", lambda it: it.credit.touched_at, HARMLESS, places=Place.FILE),
+    Column("text_id", lambda it: TEXT.encode_or_none(it.credit.text_id), HARMLESS, places=Place.FILE),
+    Column("text_sent_at", lambda it: it.credit.sent_at, HARMLESS),
+    Column("origin_kind", lambda it: it.credit.origin_kind, HARMLESS, places=Place.FILE),
+    Column("origin_id", lambda it: encode_origin(it.credit.origin), HARMLESS, Head("Sent by", "clip drop-4", 3)),
+    Column("step", lambda it: it.credit.step, HARMLESS, places=Place.FILE),
+    Column("profile_id", lambda it: PROFILE.encode_or_none(it.credit.profile_id), HARMLESS, _CUSTOMER),
+)
 
 
-async def show_tickets(visit: Visit) -> Response:
+async def _open_credits(_tx: Tx, visit: Visit) -> OpenedList[CreditLine]:
     view = read_view(visit, "attribution", TICKETS_PATH, filters=FILTERS)
     filters = _read_filter(visit, view)
-    async with visit.database.reading() as tx:
-        page = make_page(view, await list_credits(tx, visit.organization_id, filters, view.request), _position)
-        names = await name_origins(tx, visit, [line.credit.origin for line in page.rows])
-    return render(
-        visit,
-        "attribution/tickets.html",
-        view=view,
-        page=page,
-        names=names,
-        delays={line.credit.sale_id: describe_delay(line.credit) for line in page.rows},
-        text_url=lambda text_id: text_url(visit, text_id),
-        profile_url=lambda profile_id: visit.url("/customers", PROFILE.encode(profile_id)),
-        scanned=ROWS_SCANNED_MAX,
+
+    async def load(tx: Tx, lines: Sequence[CreditLine]) -> Mapping[str, Any]:
+        delays = {line.credit.sale_id: describe_delay(line.credit) for line in lines}
+        return {"names": await name_origins(tx, visit, [line.credit.origin for line in lines]), "delays": delays}
+
+    source = view.by_key(
+        lambda tx, page: list_credits(tx, visit.organization_id, filters, page), attrgetter("position")
     )
+    return OpenedList(view, source, {"scanned": ROWS_SCANNED_MAX}, load)
 
 
-async def export_tickets(visit: Visit) -> Response:
-    view = read_view(visit, "attribution", TICKETS_PATH, filters=FILTERS)
-    filters = _read_filter(visit, view)
-    lines = read_all_rows(
-        visit.database.reading, lambda tx, page: list_credits(tx, visit.organization_id, filters, page), _position
-    )
-    rows = (_csv_row(line) async for line in lines)
-    return export_csv(visit, "analyse.export", "attributed-tickets.csv", CSV_HEADER, rows)
-
-
-def _position(line: CreditLine) -> Position:
-    return line.position
+TICKETS: Final = ListPages(
+    "attribution/tickets.html", COLUMNS, _open_credits, act="analyse.export", file_name="attributed-tickets.csv"
+)
 
 
 def _read_filter(visit: Visit, view: ListView) -> CreditFilter:
@@ -82,24 +81,3 @@ def _read_filter(visit: Visit, view: ListView) -> CreditFilter:
         first=view.day("from"),
         last=view.day("to"),
     )
-
-
-def _csv_row(line: CreditLine) -> list[str]:
-    credit = line.credit
-    return [
-        SALES_EVENT.encode(credit.sale_id),
-        line.ticket_number,
-        format_timestamp(credit.occurred_at),
-        credit.currency,
-        str(credit.gross_cents),
-        str(credit.net_cents),
-        str(credit.unmatched_cents),
-        credit.touch,
-        format_timestamp(credit.touched_at),
-        "" if credit.text_id is None else TEXT.encode(credit.text_id),
-        format_timestamp(credit.sent_at),
-        credit.origin_kind,
-        encode_origin(credit.origin),
-        credit.step,
-        "" if credit.profile_id is None else PROFILE.encode(credit.profile_id),
-    ]

@@ -15,8 +15,7 @@ _form = partial(Form, needs=Action.MANAGE_ORGANIZATION, harm=Harm.CHANGES)
 PAGES: Final[tuple[Page, ...]] = (
     _page(path=PATH, handle=overview.show_overview),
     _page(path=f"{PATH}.csv", handle=overview.export_overview, harm=Harm.FIGURES),
-    _page(path=TICKETS_PATH, handle=credited_tickets.show_tickets),
-    _page(path=f"{TICKETS_PATH}.csv", handle=credited_tickets.export_tickets, harm=Harm.EXPORTS),
+    *credited_tickets.TICKETS.pages(TICKETS_PATH, needs=Action.READ),
     _page(path="/campaigns/{campaign}/results", handle=results.show_campaign_results),
     _page(path="/journeys/{journey}/results", handle=results.show_journey_results),
     _page(path=settings.PATH, handle=settings.show_settings),

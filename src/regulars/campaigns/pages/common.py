@@ -84,5 +84,10 @@ def campaign_url(visit: Visit, row: CampaignRow, *segments: str) -> str:
 
 
 def render_campaign(visit: Visit, template: str, row: CampaignRow, *, status: int = 200, **values: Any) -> Response:
-    """Render a page of one campaign, with the values that the head of every such page needs."""
-    return render(visit, template, status=status, row=row, states=STATES, here=campaign_url(visit, row), **values)
+    """Render a page of one campaign."""
+    return render(visit, template, status=status, **values_of_campaign(visit, row), **values)
+
+
+def values_of_campaign(visit: Visit, row: CampaignRow) -> dict[str, Any]:
+    """The values that the head of every page of a campaign needs."""
+    return {"row": row, "states": STATES, "here": campaign_url(visit, row)}

@@ -26,7 +26,7 @@ from regulars.campaigns.pages.reach import list_rules
 from regulars.columns.client import Analysis
 from regulars.kit.db import Tx
 from regulars.kit.etag import EtagMismatch, etag_of
-from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
+from regulars.kit.ids import CAMPAIGN, TEXT
 from regulars.links.marks import short_url
 from regulars.segments.saved.manage import list_choices as list_segment_choices
 from regulars.texts.errors import SettingRefused
@@ -206,7 +206,6 @@ class Editor:
             "rules": [] if estimate is None else list_rules(visit.format, estimate, definition),
             "choice": choice,
             "label_value": partial(label_value, languages=visit.format.locale.languages),
-            "profile_id": PROFILE.encode,
             "previews": previews,
             "has_number": number is not None and number.is_verified,
             "has_short_links": short_url("", is_demo=visit.organization.is_demo) is not None,

@@ -13,9 +13,10 @@ from regulars.campaigns.pages.common import ARCHIVED, STATES, campaign_url
 from regulars.campaigns.totals import count_sent
 from regulars.kit.ids import CAMPAIGN
 from regulars.kit.keyset import PageRows, page_of
+from regulars.lists.sources import id_position
 from regulars.segments.saved import manage as segments
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, ListView, id_position, make_page, read_view
+from regulars.web.listing import Filter, ListView, make_page, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.visit import Visit
 

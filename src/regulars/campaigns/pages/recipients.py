@@ -1,16 +1,16 @@
 """Shows the recipients of a campaign: a list by outcome, a CSV file, and a JSON Lines file with the evidence of every
 text and its consent."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import record_act
+from regulars.accounts.list_pages import ListPages, OpenedList
 from regulars.campaigns.manage import PATH, Campaign
 from regulars.campaigns.model import WITHOUT_CONSENT
-from regulars.campaigns.pages.common import VARIANT_LETTERS, find_campaign, render_campaign
+from regulars.campaigns.pages.common import VARIANT_LETTERS, find_campaign, values_of_campaign
 from regulars.campaigns.pages.progress import OUTCOMES, REASON_LABELS
 from regulars.campaigns.proof import write_proof
 from regulars.campaigns.recipients import (
@@ -22,62 +22,72 @@ from regulars.campaigns.recipients import (
 )
 from regulars.campaigns.totals import list_totals
 from regulars.experiments.arms import HELD_OUT_ARM
-from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import CAMPAIGN, PROFILE, TEXT
+from regulars.kit.keyset import PageRequest, PageRows
 from regulars.links.origin_kind import OriginKind
+from regulars.lists.columns import HARMLESS, Column, Columns, Head, Place
 from regulars.profiles.model import Profile
 from regulars.profiles.search import find_profiles_by_ids
 from regulars.texts.find import find_texts_of_steps
 from regulars.texts.model import TextRow
-from regulars.web import mask
 from regulars.web.download import Download
-from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
+from regulars.web.listing import Filter, ListView, read_view
 from regulars.web.visit import Visit
 
-CSV_HEADER: Final = (
-    "id", "external_id", "first_name", "last_name", "variant", "outcome", "reason", "text_id", "open_at", "queued_at",
-)  # fmt: skip
 CSV_BATCH_ROWS: Final = 500
 
 
 class RecipientLine(NamedTuple):
     row: RecipientRow
     customer: Profile | None
-    name: str
-    url: str
     text: TextRow | None
-    text_url: str
 
 
-async def show_recipients(visit: Visit) -> Response:
-    async with visit.database.reading() as tx:
-        campaign = await find_campaign(tx, visit)
-        view = await _read_list_view(tx, visit, campaign)
-        rows = await list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), view.request)
-        page = make_page(view, rows, position_of)
-        lines = await _load_lines(tx, visit, campaign, page.rows)
-    return render_campaign(
-        visit,
-        "campaigns/recipients.html",
-        campaign.row,
-        view=view,
-        page=page,
-        lines=lines,
-        labels={outcome.value: label for outcome, (label, _, _) in OUTCOMES.items()},
-        reasons=REASON_LABELS,
-        letters=VARIANT_LETTERS,
-        looked_at=ROWS_SCANNED_MAX,
-    )
+_VARIANT: Final = Head("Variant", "drop-4", 2)
+# A text may be queued from `open_at` on, and was queued at `fed_at`.
+COLUMNS: Final = Columns[RecipientLine](
+    Column("id", lambda it: PROFILE.encode(it.row.profile_id), HARMLESS, places=Place.FILE),
+    Column("external_id", lambda it: it.customer and it.customer.external_id, head=Head("Customer", "clip", 1)),
+    Column("first_name", lambda it: it.customer and it.customer.first_name),
+    Column("last_name", lambda it: it.customer and it.customer.last_name),
+    Column("variant", lambda it: it.row.arm if it.row.arm > HELD_OUT_ARM else None, HARMLESS, _VARIANT),
+    Column("outcome", lambda it: it.row.outcome, HARMLESS, Head("Outcome", "", 5)),
+    Column("reason", lambda it: it.row.reason, HARMLESS),
+    Column("text_id", lambda it: it.text and TEXT.encode(it.text.id), HARMLESS, Head("Text", "drop-3", 3)),
+    Column("open_at", lambda it: it.row.open_at, HARMLESS),
+    Column("queued_at", lambda it: it.row.fed_at, HARMLESS, Head("Queued", "nowrap drop-2", 4)),
+)
 
 
-async def export_recipients(visit: Visit) -> Response:
-    async with visit.database.reading() as tx:
-        campaign = await find_campaign(tx, visit)
-        view = await _read_list_view(tx, visit, campaign)
-    subject = CAMPAIGN.encode(campaign.row.id)
-    rows = _csv_rows(visit, campaign, view)
-    return export_csv(visit, "campaign.export", f"{subject}.csv", CSV_HEADER, rows, subject=subject)
+async def _open_recipients(tx: Tx, visit: Visit) -> OpenedList[RecipientLine]:
+    campaign = await find_campaign(tx, visit)
+    view = await _read_list_view(tx, visit, campaign)
+    filters = _read_filter(view)
+
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[RecipientLine]:
+        rows = await list_recipient_page(tx, visit.organization_id, campaign.row.id, filters, page)
+        return rows.replaced(await _load_lines(tx, visit, campaign, rows))
+
+    values = {
+        **values_of_campaign(visit, campaign.row),
+        "labels": {outcome.value: label for outcome, (label, _, _) in OUTCOMES.items()},
+        "reasons": REASON_LABELS,
+        "letters": VARIANT_LETTERS,
+        "looked_at": ROWS_SCANNED_MAX,
+    }
+    source = view.by_key(fetch, lambda line: position_of(line.row))
+    return OpenedList(view, source, values=values, subject=CAMPAIGN.encode(campaign.row.id))
+
+
+RECIPIENTS: Final = ListPages(
+    "campaigns/recipients.html",
+    COLUMNS,
+    _open_recipients,
+    act="campaign.export",
+    file_name="{subject}.csv",
+    rows_at_once=CSV_BATCH_ROWS,
+)
 
 
 async def export_proof(visit: Visit) -> Response:
@@ -135,59 +145,7 @@ async def _load_lines(tx: Tx, visit: Visit, campaign: Campaign, rows: Sequence[R
     steps = [(campaign.row.id, str(row.profile_id)) for row in rows]
     # The step of a campaign's text is the id of its recipient.
     texts = await find_texts_of_steps(tx, visit.organization_id, OriginKind.CAMPAIGN, steps)
-    lines = []
-    for row in rows:
-        profile = profiles.get(row.profile_id)
-        text = texts.get((campaign.row.id, str(row.profile_id)))
-        name = None if profile is None else mask.name(visit, profile.first_name, profile.last_name)
-        lines.append(
-            RecipientLine(
-                row,
-                profile,
-                name or "No name yet",
-                visit.url("/customers", PROFILE.encode(row.profile_id)),
-                text,
-                "" if text is None else visit.url("/messages", TEXT.encode(text.id)),
-            )
-        )
-    return lines
-
-
-async def _csv_rows(visit: Visit, campaign: Campaign, view: ListView) -> AsyncIterator[list[str]]:
-    batch: list[RecipientRow] = []
-    rows = read_all_rows(
-        visit.database.reading,
-        lambda tx, page: list_recipient_page(tx, visit.organization_id, campaign.row.id, _read_filter(view), page),
-        position_of,
-        limit=CSV_BATCH_ROWS,
-    )
-    async for row in rows:
-        batch.append(row)
-        if len(batch) == CSV_BATCH_ROWS:
-            for cells in await _load_cells(visit, campaign, batch):
-                yield cells
-            batch = []
-    for cells in await _load_cells(visit, campaign, batch):
-        yield cells
-
-
-async def _load_cells(visit: Visit, campaign: Campaign, rows: Sequence[RecipientRow]) -> list[list[str]]:
-    """The cells of CSV rows. A text may be queued from `open_at` on, and was queued at `fed_at`. Names are not
-    masked, because every role that may export them sees personal data."""
-    async with visit.database.reading() as tx:
-        lines = await _load_lines(tx, visit, campaign, rows)
     return [
-        [
-            PROFILE.encode(it.row.profile_id),
-            "" if it.customer is None else it.customer.external_id,
-            "" if it.customer is None else it.customer.first_name or "",
-            "" if it.customer is None else it.customer.last_name or "",
-            str(it.row.arm) if it.row.arm > HELD_OUT_ARM else "",
-            it.row.outcome,
-            it.row.reason,
-            "" if it.text is None else TEXT.encode(it.text.id),
-            format_timestamp(it.row.open_at),
-            "" if it.row.fed_at is None else format_timestamp(it.row.fed_at),
-        ]
-        for it in lines
+        RecipientLine(row, profiles.get(row.profile_id), texts.get((campaign.row.id, str(row.profile_id))))
+        for row in rows
     ]

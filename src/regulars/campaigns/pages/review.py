@@ -21,7 +21,6 @@ from regulars.campaigns.pages.figures import Figures, describe_estimate, list_un
 from regulars.campaigns.pages.reach import list_rules
 from regulars.campaigns.text_sizes import AudienceSize
 from regulars.columns.client import Analysis
-from regulars.kit.ids import PROFILE
 from regulars.links.marks import short_url
 from regulars.web.visit import Visit
 
@@ -63,7 +62,6 @@ class CampaignReview:
             "is_now": isinstance(definition.schedule, SendNow),
             "zone": name_zone(visit.format.zone, visit.now),
             "texts": describe_texts(visit.format, definition),
-            "profile_id": PROFILE.encode,
             "has_short_links": short_url("", is_demo=visit.organization.is_demo) is not None,
             "faults": [(describe_path(fault.place), fault.message) for fault in self.campaign.faults],
             "figures": self.figures,

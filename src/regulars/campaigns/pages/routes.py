@@ -33,8 +33,7 @@ _PAGES: Final[tuple[Page, ...]] = (
     _form(path=f"{_CAMPAIGN}/follow-up", handle=lifecycle.begin_follow_up),
     _edit_page(path=f"{_CAMPAIGN}/archive", handle=partial(lifecycle.confirm, "campaigns/archive.html")),
     _form(path=f"{_CAMPAIGN}/archive", handle=lifecycle.archive),
-    _page(path=f"{_CAMPAIGN}/recipients", handle=recipients.show_recipients),
-    _edit_page(path=f"{_CAMPAIGN}/recipients.csv", handle=recipients.export_recipients, harm=Harm.EXPORTS),
+    *recipients.RECIPIENTS.pages(f"{_CAMPAIGN}/recipients", needs=Action.READ, file_needs=Action.EDIT_JOURNEYS),
     _edit_page(path=f"{_CAMPAIGN}/proof.jsonl", handle=recipients.export_proof, harm=Harm.EXPORTS),
 )
 

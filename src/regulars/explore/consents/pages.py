@@ -3,14 +3,13 @@ JSON and for print."""
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
-from uuid import UUID
+from typing import Final, NamedTuple
 
 import msgspec
 from starlette.responses import Response
 
-from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import record_act
+from regulars.accounts.list_pages import ListPages, OpenedList
 from regulars.conditions.labels import SOURCES
 from regulars.consent.certificate import Certificate, certificate_as_json, make_certificate
 from regulars.consent.figures import WEEKS_COUNTED, ConsentFigures, FiguresSnapshot, read_figures
@@ -18,10 +17,11 @@ from regulars.consent.find import DO_NOT_CONTACT, SubscriptionItem, find_subscri
 from regulars.consent.model import SubscriptionState
 from regulars.explore.ledger_labels import describe
 from regulars.explore.number_view import NumberLabels, describe_answer, read_local_time, read_number
-from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import API_KEY, PROFILE, STORE, SUBSCRIPTION, ById
 from regulars.kit.keyset import PageRequest, PageRows
+from regulars.lists.columns import HARMLESS, Column, Columns, Head, PartlyMasked, Place
+from regulars.lists.masking import hide_digits
 from regulars.organizations.manage import list_keys
 from regulars.profiles.find import find_profile
 from regulars.sales.totals.reports import sum_totals
@@ -32,8 +32,8 @@ from regulars.web.access import Action
 from regulars.web.charts import Chart, bar_chart
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListPage, ListView, make_page, read_all_rows, read_view
-from regulars.web.render import redirect, render
+from regulars.web.listing import Filter, read_view
+from regulars.web.render import render
 from regulars.web.route import Harm, Page
 from regulars.web.static import NO_STORE, SECURITY_HEADERS
 from regulars.web.visit import Visit
@@ -46,10 +46,19 @@ STATUSES: Final = (
     ("UNSUBSCRIBED", "Opted out"),
     (DO_NOT_CONTACT, "Of an erased customer"),
 )
-CSV_HEADER: Final = (
-    "id", "phone_number", "status", "consent_source", "consented_at", "unsubscribed_at", "profile_id",
-    "profile_external_id",
-)  # fmt: skip
+COLUMNS: Final = Columns[SubscriptionItem](
+    Column("id", lambda it: SUBSCRIPTION.encode(it.id), HARMLESS),
+    Column(
+        "phone_number", lambda it: PartlyMasked(it.phone_number, hide_digits), head=Head("Phone number", "nowrap", 1)
+    ),
+    Column("status", lambda it: it.status, HARMLESS, Head("Consent", "", 6)),
+    Column("consent_source", lambda it: it.consent_source, HARMLESS, Head("Source", "drop-2", 3)),
+    Column("consented_at", lambda it: it.consented_at, HARMLESS, Head("Opted in", "nowrap drop-3", 4)),
+    Column("unsubscribed_at", lambda it: it.unsubscribed_at, HARMLESS, places=Place.FILE),
+    Column("profile_id", lambda it: PROFILE.encode_or_none(it.profile_id), HARMLESS, places=Place.FILE),
+    Column("profile_external_id", lambda it: it.profile_external_id, head=Head("Customer", "clip drop-3", 2)),
+    Column("has_terms", lambda it: it.has_terms, HARMLESS, Head("Proof", "drop-1", 5), places=Place.PAGE),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,80 +149,29 @@ def filters(visit: Visit) -> list[Filter]:
     ]
 
 
-async def show_numbers(visit: Visit) -> Response:
+async def _open_numbers(_tx: Tx, visit: Visit) -> OpenedList[SubscriptionItem]:
     view = read_view(visit, "subscriptions", NUMBERS, filters=filters(visit))
-    text = view.value("q")
-    if text:
-        return await _find_number(visit, view, text)
-    async with visit.database.reading() as tx:
-        page = make_page(view, await _list_numbers(tx, visit, view, view.request))
-    return _render_numbers(visit, view, page)
 
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[SubscriptionItem]:
+        status, source = view.values.get("status"), view.values.get("source")
+        is_weak = view.value("proof") == "weak"
+        return await list_newest(tx, visit.organization_id, page, status=status, source=source, is_weak=is_weak)
 
-def _render_numbers(
-    visit: Visit, view: ListView, page: ListPage[SubscriptionItem], *, found_url: str | None = None
-) -> Response:
-    return render(
-        visit,
-        "explore/numbers.html",
-        view=view,
-        page=page,
-        search_more_url=page.search_more_url,
-        sources=SOURCES,
-        ids=_encode_ids(page.rows),
-        found_url=found_url,
-    )
-
-
-def _encode_ids(items: Any) -> dict[UUID, tuple[str, str | None]]:
-    return {
-        item.id: (SUBSCRIPTION.encode(item.id), None if item.profile_id is None else PROFILE.encode(item.profile_id))
-        for item in items
-    }
-
-
-async def _find_number(visit: Visit, view: ListView, text: str) -> Response:
-    """Redirect from an exact phone number or id to its page. Without a match the list page says so; an htmx request
-    cannot be redirected, so the list page links to the number."""
-    async with visit.database.reading() as tx:
+    async def find_number(tx: Tx) -> str | None:
+        """Find the page of an exact phone number or id."""
+        secret, sees_personal = visit.organization.secret, visit.sees_personal
         subscription = await search_subscription(
-            tx, visit.organization_id, text, secret=visit.organization.secret, sees_personal=visit.sees_personal
+            tx, visit.organization_id, view.value("q"), secret=secret, sees_personal=sees_personal
         )
-    found_url = None if subscription is None else visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id))
-    if found_url is not None and not visit.is_htmx:
-        return redirect(visit, found_url)
-    return _render_numbers(visit, view, ListPage(()), found_url=found_url)
+        return None if subscription is None else visit.url(NUMBERS, SUBSCRIPTION.encode(subscription.id))
+
+    find_exactly = find_number if view.value("q") else None
+    return OpenedList(view, view.by_key(fetch), {"sources": SOURCES}, find_exactly=find_exactly)
 
 
-async def _list_numbers(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[SubscriptionItem]:
-    return await list_newest(
-        tx,
-        visit.organization_id,
-        page,
-        status=view.values.get("status"),
-        source=view.values.get("source"),
-        is_weak=view.value("proof") == "weak",
-    )
-
-
-async def export_numbers(visit: Visit) -> Response:
-    view = read_view(visit, "subscriptions", NUMBERS, filters=filters(visit))
-    items = read_all_rows(visit.database.reading, lambda tx, page: _list_numbers(tx, visit, view, page))
-    rows = (_csv_row(visit, item) async for item in items)
-    return export_csv(visit, "consent.export", "consent.csv", CSV_HEADER, rows)
-
-
-def _csv_row(visit: Visit, item: SubscriptionItem) -> list[str]:
-    return [
-        SUBSCRIPTION.encode(item.id),
-        (item.phone_number if visit.sees_personal else mask.phone(visit, item.phone_number)) or "",
-        item.status,
-        item.consent_source or "",
-        "" if item.consented_at is None else format_timestamp(item.consented_at),
-        "" if item.unsubscribed_at is None else format_timestamp(item.unsubscribed_at),
-        "" if item.profile_id is None else PROFILE.encode(item.profile_id),
-        mask.text(visit, item.profile_external_id) or "",
-    ]
+PHONE_NUMBERS: Final = ListPages(
+    "explore/numbers.html", COLUMNS, _open_numbers, act="consent.export", file_name="consent.csv"
+)
 
 
 async def show_number(visit: Visit) -> Response:
@@ -307,8 +265,7 @@ def _summarize(visit: Visit, state: SubscriptionState, customer: str | None, bra
 
 PAGES: Final = (
     Page(path=PATH, needs=Action.READ, handle=show_consent),
-    Page(path=NUMBERS, needs=Action.READ, handle=show_numbers),
-    Page(path=f"{NUMBERS}.csv", needs=Action.READ, handle=export_numbers, harm=Harm.EXPORTS),
+    *PHONE_NUMBERS.pages(NUMBERS, needs=Action.READ),
     Page(path=f"{NUMBERS}/{{number}}", needs=Action.READ, handle=show_number),
     Page(
         path=f"{NUMBERS}/{{number}}/certificate", needs=Action.SEE_PERSONAL, handle=print_certificate, harm=Harm.EXPORTS

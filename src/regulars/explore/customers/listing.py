@@ -1,34 +1,32 @@
 """The page with the list of customers (all, filtered, or searched by name, id or phone number), and its CSV export. The
 analysis process selects filtered and sorted customers; SQL lists and searches all others."""
 
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import partial
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode
+from uuid import UUID
 
 import msgspec
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
+from regulars.accounts.list_pages import EXPORT_ROWS
 from regulars.columns import lifecycle
-from regulars.columns.client import DEADLINE_S, Analysis, list_pages
+from regulars.columns.client import DEADLINE_S, Analysis
 from regulars.columns.model import BuildProgress
-from regulars.columns.protocol import (
-    AnalysisUnavailable,
-    CursorExpired,
-    MemberCursor,
-    Members,
-    NotReady,
-    SegmentQuery,
-    parse_cursor,
-)
+from regulars.columns.protocol import AnalysisUnavailable, CursorExpired, Members, NotReady, SegmentQuery
+from regulars.columns.ranked_source import PAGE_RETRIES_S, ByRank
 from regulars.consent.find import ConsentStatus, find_consent_statuses
 from regulars.explore.customers.filters import COLUMNS, SORTS, CustomerSelection, offer_filters, read_selection
-from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE
-from regulars.kit.keyset import PageRequest, PageRows
+from regulars.kit.keyset import PageRequest, PageRows, Position
+from regulars.lists.sources import ByKey, Source, read_all_rows
+from regulars.profiles.file_columns import PROFILE_COLUMNS, ListedProfile
 from regulars.profiles.model import Profile
 from regulars.profiles.search import (
     ProfileHit,
@@ -41,18 +39,7 @@ from regulars.profiles.search import (
 from regulars.sales.purchase_history import LIST_MONTHS, History, read_history
 from regulars.sales.tickets import list_tickets_of_customers
 from regulars.segments.saved.resolve import query_of, resolve
-from regulars.web import mask
-from regulars.web.listing import (
-    COUNT_MAX,
-    EXPORT_ROWS,
-    PAGE_ROWS,
-    Count,
-    ListPage,
-    ListView,
-    make_page,
-    read_all_rows,
-    read_view,
-)
+from regulars.web.listing import COUNT_MAX, PAGE_ROWS, Count, ListPage, ListView, link_page, read_page, read_view
 from regulars.web.render import redirect, render
 from regulars.web.visit import Visit
 
@@ -60,7 +47,9 @@ PATH: Final = "/customers"
 # How long an htmx request waits for the analysis process. Without a result the page shows the progress and reloads
 # itself.
 HTMX_WAIT_S: Final = 0.5
-CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
+
+Row = TypeVar("Row")
+Load = Callable[[Tx, Visit, Sequence[ProfileHit]], Awaitable[Sequence[Row]]]
 
 
 class ListedCustomer(NamedTuple):
@@ -101,23 +90,19 @@ class CustomerList:
             query = await _make_query(tx, visit, selection)
             progress = await lifecycle.find_build_progress(tx, visit.organization_id)
         result = FilterResult()
-        if _needs_analysis(view) and selection.fault is None:
-            result = await self._query_analysis(visit, query, selection, progress)
-        async with visit.database.reading() as tx:
-            if not _needs_analysis(view):
-                hits = await find(tx, visit, view, view.request)
-                page = make_page(view, hits, lambda hit: hit.position)
-            else:
-                members = await _load_hits(tx, visit, result.members)
-                page = _result_page(view, members, result.members, parse_cursor(visit.query.get("after", "")))
-            rows = await load_rows(tx, visit, list(page.rows))
+        page: ListPage[ListedCustomer] = ListPage(())
+        if not _needs_analysis(view):
+            source = _by_key(visit, view, load_rows, attrgetter("hit.position"))
+            page = await read_page(view, source, visit.database.reading)
+        elif selection.fault is None:
+            result, page = await self._rank(visit, view, query, selection, progress)
         hidden = COLUMNS.keys() & set(view.value("hide").split(","))
         return render(
             visit,
             "explore/customers.html",
             view=view,
             page=page,
-            rows=rows,
+            rows=page.rows,
             count=count,
             selection=selection,
             result=result,
@@ -132,15 +117,19 @@ class CustomerList:
             view = await _read_view(tx, visit)
             selection = await read_selection(tx, visit, view)
             query = await _make_query(tx, visit, selection)
-        if not _needs_analysis(view):
-            return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, _csv_rows_of_all(visit, view))
-        try:
-            first = await self._analysis.members(visit.organization_id, query, limit=EXPORT_ROWS)
-        except (NotReady, AnalysisUnavailable):
-            # The page shows the progress, or the error.
-            return await self.show(visit)
-        rows = self._csv_rows_of_members(visit, query, first)
-        return export_csv(visit, "customers.export", "customers.csv", CSV_HEADER, rows)
+        source: Source[ListedProfile] = _by_key(visit, view, _load_file_rows, attrgetter("position"))
+        first = None
+        if _needs_analysis(view):
+            request = partial(self._analysis.members, visit.organization_id, query)
+            source = ByRank(request=request, load=_by_ids(visit, _load_file_rows), retries_s=PAGE_RETRIES_S)
+            try:
+                first = await source.page(visit.database.reading, limit=EXPORT_ROWS)
+            except (NotReady, AnalysisUnavailable):
+                # The page shows the progress, or the error.
+                return await self.show(visit)
+        rows = read_all_rows(source, visit.database.reading, limit=EXPORT_ROWS, first=first)
+        cells = (PROFILE_COLUMNS.cells(it, sees_personal=visit.sees_personal) async for it in rows)
+        return export_csv(visit, "customers.export", "customers.csv", PROFILE_COLUMNS.header(), cells)
 
     async def prepare(self, visit: Visit) -> Response:
         """Start preparing the data for filters and sort orders."""
@@ -148,33 +137,51 @@ class CustomerList:
             await lifecycle.begin(tx, visit.organization_id)
         return redirect(visit, f"{visit.url(PATH)}?{urlencode(parse_qsl(visit.form.get('query', '')))}")
 
-    async def _query_analysis(
-        self, visit: Visit, query: SegmentQuery, selection: CustomerSelection, progress: BuildProgress | None
-    ) -> FilterResult:
+    async def _rank(
+        self,
+        visit: Visit,
+        view: ListView,
+        query: SegmentQuery,
+        selection: CustomerSelection,
+        progress: BuildProgress | None,
+    ) -> tuple[FilterResult, ListPage[ListedCustomer]]:
         if progress is None or progress.state == "building":
-            return FilterResult(progress=progress, is_not_prepared=progress is None)
+            return FilterResult(progress=progress, is_not_prepared=progress is None), ListPage(())
+        request = partial(
+            self._analysis.members,
+            visit.organization_id,
+            query,
+            order=selection.order,
+            currency=selection.currency,
+            deadline_s=HTMX_WAIT_S if visit.is_htmx else DEADLINE_S,
+        )
+        source = ByRank(request=request, load=_by_ids(visit, load_rows), is_sorted=True)
         try:
-            members = await self._analysis.members(
-                visit.organization_id,
-                query,
-                order=selection.order,
-                currency=selection.currency,
-                after=parse_cursor(visit.query.get("after", "")),
-                limit=PAGE_ROWS,
-                deadline_s=HTMX_WAIT_S if visit.is_htmx else DEADLINE_S,
-            )
+            page = await source.page(visit.database.reading, after=view.after, before=view.before, limit=PAGE_ROWS)
         except NotReady as error:
-            return FilterResult(progress=error.progress, is_not_prepared=error.progress is None)
+            return FilterResult(progress=error.progress, is_not_prepared=error.progress is None), ListPage(())
         except (AnalysisUnavailable, CursorExpired) as error:
-            return FilterResult(unavailable_reason=str(error))
-        return FilterResult(members)
+            return FilterResult(unavailable_reason=str(error)), ListPage(())
+        return FilterResult(page.members), link_page(view, page)
 
-    async def _csv_rows_of_members(self, visit: Visit, query: SegmentQuery, first: Members) -> AsyncIterator[list[str]]:
-        async for members in list_pages(self._analysis, visit.organization_id, query, first, limit=EXPORT_ROWS):
-            async with visit.database.reading() as tx:
-                consents = await find_consent_statuses(tx, visit.organization_id, list(members.profile_ids))
-                for hit in await _load_hits(tx, visit, members):
-                    yield _csv_row(visit, hit.profile, consents.get(hit.profile.id))
+
+def _by_key(visit: Visit, view: ListView, load: Load[Row], position_of: Callable[[Row], Position]) -> ByKey[Row]:
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[Row]:
+        hits = await find(tx, visit, view, page)
+        return hits.replaced(await load(tx, visit, hits))
+
+    return view.by_key(fetch, position_of)
+
+
+def _by_ids(visit: Visit, load: Load[Row]) -> Callable[[Tx, Sequence[UUID]], Awaitable[Sequence[Row]]]:
+    """Load the rows of customers in the order of their ids, without those deleted since they were ranked."""
+
+    async def load_ranked(tx: Tx, ids: Sequence[UUID]) -> Sequence[Row]:
+        profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, visit.organization_id, ids)}
+        hits = [ProfileHit(profiles[each], position=(str(each),)) for each in ids if each in profiles]
+        return await load(tx, visit, hits)
+
+    return load_ranked
 
 
 async def _read_view(tx: Tx, visit: Visit) -> ListView:
@@ -193,27 +200,6 @@ def _needs_analysis(view: ListView) -> bool:
     uses an index instead."""
     is_sorted = view.sort != view.sorts[0]
     return not view.value("q") and (is_sorted or any(each.name in view.values for each in view.menu_filters))
-
-
-async def _load_hits(tx: Tx, visit: Visit, members: Members | None) -> list[ProfileHit]:
-    """The customers in the order of the result, without those deleted since it was computed."""
-    ids = () if members is None else members.profile_ids
-    profiles = {profile.id: profile for profile in await find_profiles_by_ids(tx, visit.organization_id, ids)}
-    return [ProfileHit(profiles[each], position=(str(each),)) for each in ids if each in profiles]
-
-
-def _result_page(
-    view: ListView, hits: list[ProfileHit], members: Members | None, cursor: MemberCursor | None
-) -> ListPage[ProfileHit]:
-    """`cursor` is that of this page. The page before it is of the same build (epoch) of the columnar data, since the
-    analysis process refuses the cursor of another one."""
-    if members is None:
-        return ListPage(())
-    previous = None
-    if cursor is not None and cursor.number:
-        before = cursor._replace(number=max(cursor.number - PAGE_ROWS, 0))
-        previous = view.url(after=str(before)) if before.number else view.url()
-    return ListPage(hits, previous, None if members.next is None else view.url(after=str(members.next)))
 
 
 def _toggle_url(view: ListView, hidden: AbstractSet[str], name: str) -> str:
@@ -246,7 +232,7 @@ async def find_exactly(tx: Tx, visit: Visit, text: str) -> list[Profile]:
     )
 
 
-async def load_rows(tx: Tx, visit: Visit, hits: list[ProfileHit]) -> list[ListedCustomer]:
+async def load_rows(tx: Tx, visit: Visit, hits: Sequence[ProfileHit]) -> list[ListedCustomer]:
     """Load the data that the list shows for each customer."""
     ids = [hit.profile.id for hit in hits]
     tickets = await list_tickets_of_customers(tx, visit.organization_id, ids)
@@ -278,25 +264,11 @@ def status_of(profile: Profile, status: str | None) -> str | None:
     return status
 
 
-def _csv_rows_of_all(visit: Visit, view: ListView) -> AsyncIterator[list[str]]:
-    async def fetch(tx: Tx, page: PageRequest) -> PageRows[tuple[ProfileHit, ConsentStatus | None]]:
-        hits = await find(tx, visit, view, page)
-        consents = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
-        return PageRows((hit, consents.get(hit.profile.id)) for hit in hits)
-
-    customers = read_all_rows(visit.database.reading, fetch, lambda pair: pair[0].position)
-    return (_csv_row(visit, hit.profile, consent) async for hit, consent in customers)
-
-
-def _csv_row(visit: Visit, profile: Profile, consent: ConsentStatus | None) -> list[str]:
-    number = number_of(profile, consent)
-    phone = number if visit.sees_personal else mask.phone(visit, number)
-    return [
-        PROFILE.encode(profile.id),
-        mask.text(visit, profile.external_id) or "",
-        mask.text(visit, profile.first_name) or "",
-        mask.text(visit, profile.last_name) or "",
-        phone or "",
-        _status_of_consent(consent) or "NEVER_ASKED",
-        format_timestamp(profile.created_at),
-    ]
+async def _load_file_rows(tx: Tx, visit: Visit, hits: Sequence[ProfileHit]) -> list[ListedProfile]:
+    consents = await find_consent_statuses(tx, visit.organization_id, [hit.profile.id for hit in hits])
+    rows = []
+    for profile, position in hits:
+        consent = consents.get(profile.id)
+        status = _status_of_consent(consent) or "NEVER_ASKED"
+        rows.append(ListedProfile(profile, number_of(profile, consent), status, position))
+    return rows

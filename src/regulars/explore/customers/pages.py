@@ -22,7 +22,7 @@ from regulars.explore.number_view import ENTRIES_SHOWN, NumberView, read_local_t
 from regulars.inbox.find import list_replies, list_texts
 from regulars.journeys.runs.lists import list_runs_of_customer, name_journeys
 from regulars.kit.db import Tx
-from regulars.kit.ids import CAMPAIGN, JOURNEY, PROFILE, REPLY, RUN, SEGMENT, SUBSCRIPTION, TEXT, ById, read_reference
+from regulars.kit.ids import PROFILE, SEGMENT, SUBSCRIPTION, ById, read_reference
 from regulars.profiles.find import find_profile
 from regulars.profiles.model import Profile
 from regulars.sales.purchase_history import History, read_history
@@ -114,11 +114,6 @@ async def show_customer(finders: OriginFinders, visit: Visit) -> Response:
         label_state=label_state,
         text_origins=ORIGINS,
         text_reason=partial(_describe_reason, visit),
-        text_id=TEXT.encode,
-        reply_id=REPLY.encode,
-        journey_id=JOURNEY.encode,
-        run_id=RUN.encode,
-        campaign_id=CAMPAIGN.encode,
     )
 
 

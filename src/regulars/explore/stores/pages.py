@@ -1,6 +1,7 @@
 """Pages about stores: the list, by sales or by name, its CSV export, and the page of one store."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from datetime import date
 from operator import attrgetter
 from typing import Final
@@ -15,6 +16,7 @@ from regulars.consent.figures import read_figures
 from regulars.explore.stores.store_sales import RANKED_MAX, StoreSales, first_day, list_store_sales
 from regulars.kit.ids import STORE, read_reference
 from regulars.kit.keyset import PageRequest
+from regulars.lists.sources import ByKey, read_all_rows
 from regulars.sales.tickets import TicketFilters, list_tickets
 from regulars.sales.totals.model import PerCurrency
 from regulars.sales.totals.reports import read_store_activity
@@ -23,7 +25,7 @@ from regulars.web.access import Action
 from regulars.web.charts import bar_chart, hour_columns
 from regulars.web.errors import PageNotFound
 from regulars.web.format import Format
-from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
+from regulars.web.listing import Filter, ListView, read_page, read_view
 from regulars.web.render import render
 from regulars.web.route import Harm, Page
 from regulars.web.visit import Visit
@@ -46,7 +48,7 @@ async def show_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         store_count = await count_stores(tx, visit.organization_id, count_max=RANKED_MAX + 1)
         view = _view(visit, store_count)
-        page = make_page(view, await list_store_sales(tx, visit, view, view.request), attrgetter("position"))
+        page = await read_page(view, _source(visit, view), lambda: nullcontext(tx))
         progress = await read_progress(tx, visit.organization_id)
     consent = await read_figures(visit.database, visit.organization_id, time_zone=visit.format.zone.key)
     return render(
@@ -70,16 +72,15 @@ def _view(visit: Visit, store_count: int) -> ListView:
     )
 
 
+def _source(visit: Visit, view: ListView) -> ByKey[StoreSales]:
+    return view.by_key(lambda tx, page: list_store_sales(tx, visit, view, page), attrgetter("position"))
+
+
 async def export_stores(visit: Visit) -> Response:
     async with visit.database.reading() as tx:
         store_count = await count_stores(tx, visit.organization_id, count_max=RANKED_MAX + 1)
-    view = _view(visit, store_count)
-    all_stores = read_all_rows(
-        visit.database.reading,
-        lambda tx, page: list_store_sales(tx, visit, view, page),
-        attrgetter("position"),
-        limit=CSV_STORES,
-    )
+    source = _source(visit, _view(visit, store_count))
+    all_stores = read_all_rows(source, visit.database.reading, limit=CSV_STORES)
     csv_rows = (row async for sales in all_stores for row in _csv_rows_of(sales))
     return export_csv(visit, "stores.export", "stores.csv", CSV_HEADER, csv_rows)
 

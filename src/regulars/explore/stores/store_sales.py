@@ -54,14 +54,12 @@ async def list_store_sales(tx: Tx, visit: Visit, view: ListView, page: PageReque
         stores = page_of([ListedStore(store, (str(store.id),)) for store in ranked], page, attrgetter("position"))
     ids = [listed.store.id for listed in stores]
     activities = await read_store_activity(tx, visit.organization_id, ids, now=visit.now, zone=visit.format.zone)
-    rows = PageRows(
+    return stores.replaced(
         StoreSales(
             store=store, position=position, total=totals.get(store.id, PerCurrency()), activity=activities[store.id]
         )
         for store, position in stores
     )
-    rows.end_position = stores.end_position
-    return rows
 
 
 async def _load_totals(tx: Tx, visit: Visit, store_ids: Sequence[UUID] | None = None) -> Mapping[UUID, PerCurrency]:

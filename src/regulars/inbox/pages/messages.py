@@ -1,23 +1,23 @@
 """The pages of sent and received messages: the list, one text, sending it again, and the conversation with a number."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import record_act
+from regulars.accounts.list_pages import ListPages, OpenedList
 from regulars.consent.chain import hash_number
 from regulars.consent.errors import InvalidPhoneNumber
 from regulars.consent.find import find_by_number_hash
 from regulars.consent.phone import read_consent_number
 from regulars.inbox.find import count_undecided, list_messages, read_conversation
-from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, REPLY, SUBSCRIPTION, TEXT, ById, first_id_at
-from regulars.kit.keyset import PageRequest, PageRows
+from regulars.lists.columns import HARMLESS, Column, Columns, Head, PartlyMasked, Place
+from regulars.lists.masking import hide_digits
 from regulars.profiles.find import find_profile
 from regulars.texts.errors import MessagingError
 from regulars.texts.find import find_suppressed, find_text
@@ -28,16 +28,34 @@ from regulars.texts.pages.skip_view import explain_skip
 from regulars.texts.request import resend
 from regulars.texts.settings.store import load_texting
 from regulars.texts.text_origins import OriginFinders, find_origins
-from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
+from regulars.web.listing import Filter, ListView, read_view
 from regulars.web.render import redirect, render, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
-CSV_HEADER: Final = ("id", "direction", "at", "number", "customer", "state", "reason", "parts", "origin", "text")
+_PARTS: Final = Head("SMS parts", "is-num drop-2", 4, is_plain=True)
+
+
+def _hide_details(reason: str) -> str:
+    """The reason without what a provider answered, which stands after a colon."""
+    return reason.partition(":")[0]
+
+
+COLUMNS: Final = Columns[MessageListItem](
+    Column("id", lambda it: (REPLY if it.is_received else TEXT).encode(it.id), HARMLESS, places=Place.FILE),
+    Column("direction", lambda it: "received" if it.is_received else "sent", HARMLESS),
+    Column("at", lambda it: it.at, HARMLESS, Head("Time", "nowrap drop-3", 3)),
+    Column("number", lambda it: PartlyMasked(it.phone_number, hide_digits), head=Head("Number", "clip", 1)),
+    Column("customer", lambda it: PROFILE.encode_or_none(it.profile_id), HARMLESS),
+    Column("state", lambda it: it.state, HARMLESS, Head("State", "", 6)),
+    Column("reason", lambda it: PartlyMasked(it.reason, _hide_details), head=Head("Reason", "nowrap drop-2", 5)),
+    Column("parts", lambda it: None if it.is_received else it.parts, HARMLESS, _PARTS),
+    Column("origin", lambda it: it.origin_kind, HARMLESS),
+    Column("text", lambda it: it.body, head=Head("Text", "is-wide clip drop-4", 2)),
+)
 MESSAGES_SHOWN_MAX: Final = 60
 UNDECIDED: Final = "undecided"
 UNDECIDED_COUNTED_MAX: Final = 100
@@ -56,27 +74,26 @@ def filters(visit: Visit) -> tuple[Filter, ...]:
     )
 
 
-async def show_messages(finders: OriginFinders, visit: Visit) -> Response:
+async def _open_messages(finders: OriginFinders, _tx: Tx, visit: Visit) -> OpenedList[MessageListItem]:
     view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
-    text = view.value("q")
-    if text and (target := _url_of_exact_match(visit, text)) is not None and not visit.is_htmx:
-        return redirect(visit, target)
-    async with visit.database.transaction() as tx:
-        rows = PageRows() if text else await _list_page(tx, visit, view, view.request)
-        texting = await load_texting(tx, visit.organization_id)
-        undecided = await count_undecided(tx, visit.organization_id, limit=UNDECIDED_COUNTED_MAX)
-        page = make_page(view, rows)
-        origins = await find_origins(tx, visit.organization_id, finders, page.rows)
-    return render(
-        visit,
-        "inbox/messages.html",
+    text, wanted = view.value("q"), message_filter_of(visit, view)
+
+    async def load(tx: Tx, rows: Sequence[MessageListItem]) -> Mapping[str, Any]:
+        return {
+            "texting": await load_texting(tx, visit.organization_id),
+            "undecided": await count_undecided(tx, visit.organization_id, limit=UNDECIDED_COUNTED_MAX),
+            "origins": await find_origins(tx, visit.organization_id, finders, rows),
+        }
+
+    async def find_exactly(_tx: Tx) -> str | None:
+        return _url_of_exact_match(visit, text)
+
+    return OpenedList(
         view=view,
-        page=page,
-        shown=MessageView(visit),
-        texting=texting,
-        undecided=undecided,
-        found_url=_url_of_exact_match(visit, text) if text else None,
-        origins=origins,
+        source=view.by_key(lambda tx, page: list_messages(tx, visit.organization_id, wanted, page)),
+        values={"shown": MessageView(visit)},
+        load=load,
+        find_exactly=find_exactly if text else None,
     )
 
 
@@ -108,32 +125,6 @@ def message_filter_of(visit: Visit, view: ListView) -> MessageFilter:
         since=None if since is None else first_id_at(since),
         until=None if until is None else first_id_at(until),
     )
-
-
-async def _list_page(tx: Tx, visit: Visit, view: ListView, page: PageRequest) -> PageRows[MessageListItem]:
-    return await list_messages(tx, visit.organization_id, message_filter_of(visit, view), page)
-
-
-async def export_messages(visit: Visit) -> Response:
-    view = read_view(visit, "messages", MESSAGES, filters=filters(visit))
-    messages = read_all_rows(visit.database.transaction, lambda tx, page: _list_page(tx, visit, view, page))
-    rows = (_csv_row(visit, message) async for message in messages)
-    return export_csv(visit, "messages.export", "messages.csv", CSV_HEADER, rows)
-
-
-def _csv_row(visit: Visit, message: MessageListItem) -> list[str]:
-    return [
-        (REPLY if message.is_received else TEXT).encode(message.id),
-        "received" if message.is_received else "sent",
-        format_timestamp(message.at),
-        (message.phone_number if visit.sees_personal else mask.phone(visit, message.phone_number)) or "",
-        "" if message.profile_id is None else PROFILE.encode(message.profile_id),
-        message.state,
-        (message.reason or "") if visit.sees_personal else (message.reason or "").partition(":")[0],
-        str(message.parts) if not message.is_received else "",
-        message.origin_kind,
-        mask.text(visit, message.body) or "",
-    ]
 
 
 async def _find_text_in_path(tx: Tx, visit: Visit) -> TextRow:
@@ -236,9 +227,15 @@ def pages(*, origins: OriginFinders, attribution_card: TextCard) -> tuple[Page, 
     """`origins` has the functions that find the journeys and campaigns that requested texts, by kind.
     `attribution_card` renders the purchases that are credited to a text. Both come from packages that import
     `texts`."""
+    messages = ListPages(
+        "inbox/messages.html",
+        COLUMNS,
+        partial(_open_messages, origins),
+        act="messages.export",
+        file_name="messages.csv",
+    )
     return (
-        Page(path=MESSAGES, needs=Action.READ, handle=partial(show_messages, origins)),
-        Page(path=f"{MESSAGES}.csv", needs=Action.READ, handle=export_messages, harm=Harm.EXPORTS),
+        *messages.pages(MESSAGES, needs=Action.READ),
         Page(path=f"{MESSAGES}/{{text}}", needs=Action.READ, handle=partial(show_text, origins, attribution_card)),
         Page(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=ask_to_resend),
         Form(path=f"{MESSAGES}/{{text}}/resend", needs=Action.WRITE_TEXTS, handle=send_again, harm=Harm.CHANGES),

@@ -25,7 +25,8 @@ from regulars.journeys.runs.lists import list_live_periods, list_versions
 from regulars.journeys.stats import JourneyStats, count_at_fault, count_parked, load_stats, load_total_stats
 from regulars.kit.ids import JOURNEY
 from regulars.kit.keyset import PageRows, page_of
-from regulars.web.listing import Filter, ListView, id_position, make_page, read_view
+from regulars.lists.sources import id_position
+from regulars.web.listing import Filter, ListView, make_page, read_view
 from regulars.web.render import render
 from regulars.web.visit import Visit
 

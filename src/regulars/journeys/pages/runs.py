@@ -95,7 +95,6 @@ async def show_runs(visit: Visit) -> Response:
         is_known=is_known,
         people=[mask.make_match(visit, it) for it in people] if len(people) > 1 else [],
         explained=explanations,
-        run_id=RUN.encode,
     )
 
 

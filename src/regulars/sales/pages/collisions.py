@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import record_act
-from regulars.kit.clock import format_timestamp
+from regulars.accounts.list_pages import ListPages, OpenedList
+from regulars.kit.db import Tx
 from regulars.kit.ids import SALES_EVENT
+from regulars.kit.keyset import PageRequest, PageRows
+from regulars.lists.columns import HARMLESS, Column, Columns, Head, Place
 from regulars.sales import collision_review as review
 from regulars.sales.pages.tickets import find_ticket
 from regulars.stores.find import name_stores
@@ -17,48 +19,44 @@ from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
 from regulars.web.form import FormState
-from regulars.web.listing import Filter, make_page, read_all_rows, read_view
-from regulars.web.render import redirect, render, render_form
+from regulars.web.listing import Filter, read_view
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/collisions"
 FILTERS: Final = (Filter("state", "State", (("reviewed", "Reviewed"),)),)
-CSV_HEADER: Final = ("id", "external_id", "store", "times_seen", "last_seen_at", "review", "note", "reviewed_by")
+_CONTENTS: Final = Head("Different contents", "is-num drop-3", 3, is_plain=True)
+_TIMES_SEEN: Final = Head("Times sent again", "is-num drop-2", 4, is_plain=True)
+_NOTE: Final = Head("Note", "clip drop-2", 6, is_plain=True)
+COLUMNS: Final = Columns[review.ListedCollision](
+    Column("id", lambda it: SALES_EVENT.encode(it.sales_event_id), HARMLESS, places=Place.FILE),
+    Column("external_id", lambda it: it.external_id, HARMLESS, Head("Ticket", "clip", 1)),
+    Column("store", lambda it: it.store_external_id, HARMLESS, Head("Store", "clip drop-3", 2)),
+    Column("contents", lambda it: it.contents, HARMLESS, _CONTENTS, places=Place.PAGE),
+    Column("times_seen", lambda it: it.times_seen, HARMLESS, _TIMES_SEEN),
+    Column("last_seen_at", lambda it: it.last_seen_at, HARMLESS, Head("Last sent", "nowrap", 5, is_plain=True)),
+    Column("review", lambda it: it.review, HARMLESS, Head("State", "", 7)),
+    Column("note", lambda it: it.note, head=_NOTE),
+    Column("reviewed_by", lambda it: it.reviewed_by, HARMLESS, places=Place.FILE),
+)
 
 
-async def show_collisions(visit: Visit) -> Response:
+async def _open_collisions(_tx: Tx, visit: Visit) -> OpenedList[review.ListedCollision]:
     view = read_view(visit, "collisions", PATH, filters=FILTERS)
     is_reviewed = view.value("state") == "reviewed"
-    async with visit.database.reading() as tx:
-        collisions = await review.list_collisions(tx, visit.organization_id, view.request, is_reviewed=is_reviewed)
-    page = make_page(view, collisions, review.position_of)
-    return render(visit, "sales/collisions.html", view=view, page=page, is_reviewed=is_reviewed)
+
+    heads = [pair for pair in COLUMNS.heads if is_reviewed or pair[0] is not _NOTE]
+
+    async def fetch(tx: Tx, page: PageRequest) -> PageRows[review.ListedCollision]:
+        return await review.list_collisions(tx, visit.organization_id, page, is_reviewed=is_reviewed)
+
+    return OpenedList(view, view.by_key(fetch, review.position_of), {"is_reviewed": is_reviewed, "heads": heads})
 
 
-async def export_collisions(visit: Visit) -> Response:
-    view = read_view(visit, "collisions", PATH, filters=FILTERS)
-    is_reviewed = view.value("state") == "reviewed"
-    collisions = read_all_rows(
-        visit.database.reading,
-        lambda tx, page: review.list_collisions(tx, visit.organization_id, page, is_reviewed=is_reviewed),
-        review.position_of,
-    )
-    rows = (_csv_row(visit, collision) async for collision in collisions)
-    return export_csv(visit, "collisions.export", "collisions.csv", CSV_HEADER, rows)
-
-
-def _csv_row(visit: Visit, collision: review.ListedCollision) -> list[str]:
-    return [
-        SALES_EVENT.encode(collision.sales_event_id),
-        collision.external_id,
-        collision.store_external_id,
-        str(collision.times_seen),
-        format_timestamp(collision.last_seen_at),
-        collision.review or "",
-        mask.text(visit, collision.note) or "",
-        collision.reviewed_by or "",
-    ]
+COLLISIONS: Final = ListPages(
+    "sales/collisions.html", COLUMNS, _open_collisions, act="collisions.export", file_name="collisions.csv"
+)
 
 
 async def show_collision(visit: Visit, form: FormState | None = None) -> Response:
@@ -120,8 +118,7 @@ async def _decide(decision: review.Decision, visit: Visit) -> Response:
 _keep_first = partial(_decide, review.Decision.FIRST_IS_RIGHT)
 _dismiss = partial(_decide, review.Decision.DISMISSED)
 PAGES: Final = (
-    Page(path=PATH, needs=Action.READ, handle=show_collisions),
-    Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_collisions, harm=Harm.EXPORTS),
+    *COLLISIONS.pages(PATH, needs=Action.READ),
     Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=show_collision),
     Form(path=f"{PATH}/{{ticket}}/keep", needs=Action.DECIDE_COLLISIONS, handle=_keep_first, harm=Harm.CHANGES),
     Form(path=f"{PATH}/{{ticket}}/dismiss", needs=Action.DECIDE_COLLISIONS, handle=_dismiss, harm=Harm.CHANGES),

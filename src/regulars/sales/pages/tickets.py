@@ -10,11 +10,11 @@ import msgspec
 from markupsafe import Markup
 from starlette.responses import Response
 
-from regulars.accounts.audit.exports import export_csv
-from regulars.kit.clock import format_timestamp
+from regulars.accounts.list_pages import ListPages, OpenedList
 from regulars.kit.db import Tx
 from regulars.kit.ids import PROFILE, SALES_EVENT, STORE, ById, read_reference
 from regulars.kit.keyset import PageRequest, PageRows
+from regulars.lists.columns import HARMLESS, Column, Columns, Head, Place
 from regulars.profiles.find import find_profile, find_profiles
 from regulars.profiles.model import Profile
 from regulars.sales.collision_review import find_collision
@@ -33,9 +33,9 @@ from regulars.stores.find import find_store, find_stores, list_stores
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.errors import PageNotFound
-from regulars.web.listing import DAY_MAX, DAY_MIN, Filter, ListView, make_page, read_all_rows, read_view
+from regulars.web.listing import DAY_MAX, DAY_MIN, Filter, ListView, read_view
 from regulars.web.render import render
-from regulars.web.route import Harm, Page
+from regulars.web.route import Page
 from regulars.web.visit import Visit
 
 PATH: Final = "/tickets"
@@ -43,10 +43,18 @@ STORE_CHOICES_MAX: Final = 500
 STORES_CHARACTERS_MAX: Final = 4_000
 # Fields that may contain any JSON, and so personal data.
 FREE_FIELDS: Final = ("payments", "loyalty", "metadata")
-CSV_HEADER: Final = (
-    "id", "external_id", "type", "occurred_at", "store", "currency", "total_amount_cents", "profile_id",
-    "profile_external_id", "created_at",
-)  # fmt: skip
+COLUMNS: Final = Columns[ListedTicket](
+    Column("id", lambda it: SALES_EVENT.encode(it.id), HARMLESS, places=Place.FILE),
+    Column("external_id", lambda it: it.external_id, HARMLESS, Head("Ticket", "clip", 1)),
+    Column("type", lambda it: it.type, HARMLESS, Head("Type", "drop-3", 5)),
+    Column("occurred_at", lambda it: it.occurred_at, HARMLESS, Head("Time", "nowrap drop-4", 4)),
+    Column("store", lambda it: it.store_external_id, HARMLESS, Head("Store", "clip drop-3", 2)),
+    Column("currency", lambda it: it.currency, HARMLESS),
+    Column("total_amount_cents", lambda it: it.total_amount_cents, HARMLESS, Head("Amount", "is-num", 6)),
+    Column("profile_id", lambda it: PROFILE.encode_or_none(it.profile_id), HARMLESS, places=Place.FILE),
+    Column("profile_external_id", lambda it: it.profile_external_id, head=Head("Customer", "clip drop-2", 3)),
+    Column("created_at", lambda it: it.created_at, HARMLESS, places=Place.FILE),
+)
 
 
 async def list_filters(tx: Tx, visit: Visit) -> list[Filter]:
@@ -134,49 +142,20 @@ async def _find_profile_id(tx: Tx, visit: Visit, text: str) -> UUID | None:
     return profiles[reference].id if reference in profiles else None
 
 
-async def show_tickets(visit: Visit) -> Response:
-    async with visit.database.reading() as tx:
-        view = read_view(visit, "tickets", PATH, filters=await list_filters(tx, visit))
-        filters = await read_filters(tx, visit, view)
-        tickets = await _list(tx, visit, filters, view.request)
-    page = make_page(view, tickets, position_of)
-    return render(
-        visit,
-        "sales/tickets.html",
-        view=view,
-        page=page,
-        search_more_url=page.search_more_url,
-        is_by_time=filters is None or filters.is_by_time,
-        profile_id=PROFILE.encode,
-    )
+async def _open_tickets(tx: Tx, visit: Visit) -> OpenedList[ListedTicket]:
+    view = read_view(visit, "tickets", PATH, filters=await list_filters(tx, visit))
+    filters = await read_filters(tx, visit, view)
+    source = view.by_key(partial(_list, visit.organization_id, filters), position_of)
+    return OpenedList(view, source, {"is_by_time": filters is None or filters.is_by_time})
 
 
-async def _list(tx: Tx, visit: Visit, filters: TicketFilters | None, page: PageRequest) -> PageRows[ListedTicket]:
-    return PageRows() if filters is None else await list_tickets(tx, visit.organization_id, filters, page)
+async def _list(
+    organization_id: UUID, filters: TicketFilters | None, tx: Tx, page: PageRequest
+) -> PageRows[ListedTicket]:
+    return PageRows() if filters is None else await list_tickets(tx, organization_id, filters, page)
 
 
-async def export_tickets(visit: Visit) -> Response:
-    async with visit.database.reading() as tx:
-        view = read_view(visit, "tickets", PATH, filters=await list_filters(tx, visit))
-        filters = await read_filters(tx, visit, view)
-    tickets = read_all_rows(visit.database.reading, lambda tx, page: _list(tx, visit, filters, page), position_of)
-    rows = (_csv_row(visit, ticket) async for ticket in tickets)
-    return export_csv(visit, "tickets.export", "tickets.csv", CSV_HEADER, rows)
-
-
-def _csv_row(visit: Visit, ticket: ListedTicket) -> list[str]:
-    return [
-        SALES_EVENT.encode(ticket.id),
-        ticket.external_id,
-        ticket.type,
-        format_timestamp(ticket.occurred_at),
-        ticket.store_external_id,
-        ticket.currency,
-        str(ticket.total_amount_cents),
-        "" if ticket.profile_id is None else PROFILE.encode(ticket.profile_id),
-        mask.text(visit, ticket.profile_external_id) or "",
-        format_timestamp(ticket.created_at),
-    ]
+TICKETS: Final = ListPages("sales/tickets.html", COLUMNS, _open_tickets, act="tickets.export", file_name="tickets.csv")
 
 
 class Receipt(NamedTuple):
@@ -265,7 +244,6 @@ def pages(*, list_started: ListStarted, attribution_card: TicketCard) -> tuple[P
     """Declare the pages. `list_started` finds the journeys that a ticket started, and `attribution_card` renders which
     text message the ticket is credited to; both belong to modules that import this one."""
     return (
-        Page(path=PATH, needs=Action.READ, handle=show_tickets),
-        Page(path=f"{PATH}.csv", needs=Action.READ, handle=export_tickets, harm=Harm.EXPORTS),
+        *TICKETS.pages(PATH, needs=Action.READ),
         Page(path=f"{PATH}/{{ticket}}", needs=Action.READ, handle=partial(show_ticket, list_started, attribution_card)),
     )

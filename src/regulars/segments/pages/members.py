@@ -1,20 +1,23 @@
 """The members of a segment as a page and as a CSV file, and a page of counts for users who may not edit segments."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from starlette.responses import Response
 
 from regulars.accounts.audit.exports import export_csv
 from regulars.columns import lifecycle
-from regulars.columns.client import Analysis, list_pages
+from regulars.columns.client import Analysis
 from regulars.columns.protocol import AnalysisUnavailable, CursorExpired, Members, NotReady, SegmentQuery, parse_cursor
+from regulars.columns.ranked_source import PAGE_RETRIES_S, ByRank
 from regulars.conditions.forms.draft import path_of
 from regulars.conditions.labels import STATES
 from regulars.conditions.tree import ConsentState, OfAttribute, Path, SalesCondition, walk
-from regulars.kit.clock import format_timestamp
-from regulars.kit.ids import PROFILE
-from regulars.profiles.model import Profile
+from regulars.kit.db import Tx
+from regulars.lists.sources import read_all_rows
+from regulars.profiles.file_columns import PROFILE_COLUMNS, ListedProfile
 from regulars.segments.pages.builder import find_segment
 from regulars.segments.pages.figures import PAGE_WAIT_S, count
 from regulars.segments.pages.member_rows import MemberRow, find_members, load_member_rows
@@ -30,7 +33,6 @@ from regulars.web.visit import Visit
 PAGE_MEMBERS: Final = 50
 # How many members the CSV file requests at once.
 CSV_MEMBERS: Final = 500
-CSV_HEADER: Final = ("id", "external_id", "first_name", "last_name", "phone_number", "consent", "created_at")
 
 CSV_CONSENT: Final[Mapping[ConsentState, str]] = {
     "may_be_texted": "SUBSCRIBED",
@@ -98,22 +100,24 @@ class MemberPages:
 
     async def export(self, visit: Visit) -> Response:
         segment, query = await self._load_query(visit)
+
+        async def load(tx: Tx, ids: Sequence[UUID]) -> list[ListedProfile]:
+            members = await find_members(tx, visit.organization_id, ids)
+            return [ListedProfile(profile, profile.phone_number, CSV_CONSENT[state]) for profile, state in members]
+
+        request = partial(self._analysis.members, visit.organization_id, query)
+        source = ByRank(request=request, load=load, retries_s=PAGE_RETRIES_S)
         try:
-            first_page = await self._analysis.members(visit.organization_id, query, limit=CSV_MEMBERS)
+            first = await source.page(visit.database.reading, limit=CSV_MEMBERS)
         except (NotReady, AnalysisUnavailable) as error:
             no_page: dict[str, Any] = {"people": [], "found": None, "unreadable": None}
             return _render_members(visit, segment, str(error), status=503, is_first=True, **no_page)
-        rows, audit_details = self._csv_rows(visit, query, first_page), {"version": segment.row.version}
+        rows = read_all_rows(source, visit.database.reading, limit=CSV_MEMBERS, first=first)
+        cells = (PROFILE_COLUMNS.cells(it, sees_personal=visit.sees_personal) async for it in rows)
+        header, audit_details = PROFILE_COLUMNS.header(), {"version": segment.row.version}
         return export_csv(
-            visit, "segment.export", f"{segment.id}.csv", CSV_HEADER, rows, subject=segment.id, after=audit_details
+            visit, "segment.export", f"{segment.id}.csv", header, cells, subject=segment.id, after=audit_details
         )
-
-    async def _csv_rows(self, visit: Visit, query: SegmentQuery, first_page: Members) -> AsyncIterator[list[str]]:
-        async for page in list_pages(self._analysis, visit.organization_id, query, first_page, limit=CSV_MEMBERS):
-            async with visit.database.reading() as tx:
-                members = await find_members(tx, visit.organization_id, page.profile_ids)
-            for profile, state in members:
-                yield _csv_row(profile, state)
 
     async def _load_query(self, visit: Visit) -> tuple[Segment, SegmentQuery]:
         async with visit.database.reading() as tx:
@@ -145,15 +149,3 @@ def _read_unreadable(visit: Visit, segment: Segment) -> UnreadableCondition | No
     if isinstance(condition, SalesCondition) and condition.property is not None:
         return UnreadableCondition(path, place, condition.property.key, is_of_products=True)
     raise PageNotFound("The condition reads no value of a declared type.")
-
-
-def _csv_row(profile: Profile, state: ConsentState) -> list[str]:
-    return [
-        PROFILE.encode(profile.id),
-        profile.external_id,
-        profile.first_name or "",
-        profile.last_name or "",
-        profile.phone_number or "",
-        CSV_CONSENT[state],
-        format_timestamp(profile.created_at),
-    ]

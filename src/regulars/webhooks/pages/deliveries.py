@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from regulars.accounts.audit.exports import export_csv
 from regulars.accounts.audit.log import record_act
+from regulars.accounts.list_pages import ListPages, OpenedList
 from regulars.kit.clock import format_timestamp
 from regulars.kit.db import Tx
 from regulars.kit.ids import WEBHOOK, WEBHOOK_DELIVERY, WEBHOOK_MESSAGE
@@ -16,21 +16,19 @@ from regulars.kit.vault import AnyVault, VaultError
 from regulars.web import mask
 from regulars.web.access import Action
 from regulars.web.form import FormRefused, FormState, format_time_field
-from regulars.web.listing import Filter, ListView, make_page, read_all_rows, read_view
-from regulars.web.render import redirect, render, render_form
+from regulars.web.listing import Filter, read_view
+from regulars.web.render import redirect, render_form
 from regulars.web.route import Form, Harm, Page
 from regulars.web.visit import Visit
 from regulars.webhooks import manage, model, replay
 from regulars.webhooks.delivery.schedule import RETRIES
 from regulars.webhooks.delivery.send import USER_AGENT
+from regulars.webhooks.delivery_columns import DELIVERY_COLUMNS
 from regulars.webhooks.find import FAILED_COUNTED_MAX, count_failed, find_details
 from regulars.webhooks.pages.webhook_view import DELIVERIES, PATH, WebhookView, find_endpoint_in_path
 from regulars.webhooks.queries.lists import list_deliveries
 from regulars.webhooks.signature import sign
 
-CSV_HEADER: Final = (
-    "id", "webhook_id", "endpoint", "type", "state", "attempts", "answer", "created_at", "attempted_at", "is_replay",
-)  # fmt: skip
 STATES: Final = (("pending", "Waiting"), ("delivered", "Delivered"), ("failed", "Failed"), ("cancelled", "Cancelled"))
 # Fields that do not identify a person: our own ids, times, and values of a fixed list. All other fields are masked.
 # Fields are compared with their full path, because an attribute of a customer may be called `id` too.
@@ -61,40 +59,12 @@ class DeliveryPages:
     def pages(self) -> tuple[Page, ...]:
         may_read, may_replay = Action.READ_WEBHOOKS, Action.REPLAY_WEBHOOKS
         return (
-            Page(path=DELIVERIES, needs=may_read, handle=self.show_all),
-            Page(path=f"{DELIVERIES}.csv", needs=may_read, handle=self.export, harm=Harm.EXPORTS),
+            *_DELIVERIES.pages(DELIVERIES, needs=may_read),
             Page(path=f"{DELIVERIES}/{{delivery}}", needs=may_read, handle=self.show),
             Form(path=f"{DELIVERIES}/{{delivery}}/replay", needs=may_replay, handle=self.replay, harm=Harm.CHANGES),
             Page(path=f"{PATH}/{{endpoint}}/replay", needs=may_replay, handle=self.ask_for_range),
             Form(path=f"{PATH}/{{endpoint}}/replay", needs=may_replay, handle=self.replay_range, harm=Harm.EXPORTS),
         )
-
-    async def show_all(self, visit: Visit) -> Response:
-        async with visit.database.transaction() as tx:
-            endpoints = await manage.list_endpoints(tx, visit.organization_id)
-            view = _read_list_view(visit, endpoints)
-            page = make_page(view, await list_deliveries(tx, visit.organization_id, _read_filters(view), view.request))
-        return render(
-            visit,
-            "webhooks/deliveries.html",
-            view=view,
-            page=page,
-            search_more_url=page.search_more_url,
-            searched_max=model.ROWS_SCANNED_MAX,
-            by_id={endpoint.id: endpoint for endpoint in endpoints},
-            chosen=view.value("endpoint"),
-            webhook_view=WebhookView(visit),
-        )
-
-    async def export(self, visit: Visit) -> Response:
-        async with visit.database.transaction() as tx:
-            view = _read_list_view(visit, await manage.list_endpoints(tx, visit.organization_id))
-        deliveries = read_all_rows(
-            visit.database.transaction,
-            lambda tx, page: list_deliveries(tx, visit.organization_id, _read_filters(view), page),
-        )
-        rows = (_make_csv_row(delivery) async for delivery in deliveries)
-        return export_csv(visit, "deliveries.export", "deliveries.csv", CSV_HEADER, rows)
 
     async def show(self, visit: Visit, form: FormState | None = None) -> Response:
         async with visit.database.transaction() as tx:
@@ -195,37 +165,30 @@ class DeliveryPages:
         return redirect(visit, target, done=done)
 
 
-def _read_list_view(visit: Visit, endpoints: list[model.Endpoint]) -> ListView:
+async def _open_deliveries(tx: Tx, visit: Visit) -> OpenedList[model.Delivery]:
+    endpoints = await manage.list_endpoints(tx, visit.organization_id)
     endpoint_choices = tuple((WEBHOOK.encode(row.id), WebhookView.short_url(row.url)) for row in endpoints)
-    filters = (
+    choices = (
         Filter("endpoint", "Endpoint", endpoint_choices),
         Filter("type", "Event", tuple((name, name) for name in (*model.EVENT_TYPES, model.PING))),
         Filter("state", "State", STATES),
     )
-    return read_view(visit, "deliveries", DELIVERIES, filters=filters)
+    view = read_view(visit, "deliveries", DELIVERIES, filters=choices)
+    endpoint_id = WEBHOOK.decode(view.value("endpoint"))
+    filters = model.DeliveryFilter(endpoint_id, view.value("state") or None, view.value("type") or None)
+    values = {
+        "searched_max": model.ROWS_SCANNED_MAX,
+        "by_id": {endpoint.id: endpoint for endpoint in endpoints},
+        "chosen": view.value("endpoint"),
+        "webhook_view": WebhookView(visit),
+    }
+    source = view.by_key(lambda tx, page: list_deliveries(tx, visit.organization_id, filters, page))
+    return OpenedList(view, source, values=values)
 
 
-def _read_filters(view: ListView) -> model.DeliveryFilter:
-    return model.DeliveryFilter(
-        endpoint_id=WEBHOOK.decode(view.value("endpoint")),
-        state=view.value("state") or None,
-        type=view.value("type") or None,
-    )
-
-
-def _make_csv_row(delivery: model.Delivery) -> list[str]:
-    return [
-        WEBHOOK_DELIVERY.encode(delivery.id),
-        WEBHOOK_MESSAGE.encode(delivery.message_id),
-        WEBHOOK.encode(delivery.endpoint_id),
-        delivery.type,
-        delivery.state,
-        str(delivery.attempts),
-        "" if delivery.answer_status is None else str(delivery.answer_status),
-        format_timestamp(delivery.created_at),
-        "" if delivery.attempted_at is None else format_timestamp(delivery.attempted_at),
-        "yes" if delivery.is_replay else "no",
-    ]
+_DELIVERIES: Final = ListPages(
+    "webhooks/deliveries.html", DELIVERY_COLUMNS, _open_deliveries, act="deliveries.export", file_name="deliveries.csv"
+)
 
 
 async def _find_details_in_path(tx: Tx, visit: Visit) -> model.DeliveryDetails:

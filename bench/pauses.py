@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -82,7 +83,8 @@ class _Paused:
     async def prepare(self, *, runs: int, due: int, texts: int) -> None:
         for name in ("Much", "Other"):
             definition = read_definition(json.dumps({"name": name, **JOURNEY}).encode())
-            made, _ = await self.do(lambda tx, it=definition: manage.create_journey(tx, self.organization_id, it))
+            create = partial(manage.create_journey, organization_id=self.organization_id, definition=definition)
+            made, _ = await self.do(create)
             self.journeys.append(made.row.id)
             await self.resume(made.row.id)
         values = {"organization_id": self.organization_id, "journey_id": self.journeys[0]}

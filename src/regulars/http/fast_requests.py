@@ -6,6 +6,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from regulars.http import responses
 from regulars.http.exchange import HEADER_BYTES_MAX, URL_BYTES_MAX, VALID_REQUEST_ID, read_query
 from regulars.http.fast_protocol import FastCycle, Head, RawHeaders
 from regulars.http.gzip import accepts_gzip
@@ -14,15 +15,7 @@ from regulars.http.problem import PROBLEM_STATUS_MIN, problem_response
 from regulars.http.rate_limit import RateLimiter
 from regulars.http.reads import Reads
 from regulars.http.request import ApiResponse, Caller, Request
-from regulars.http.responses import (
-    NO_CONTENT,
-    PROBLEM_HEAD,
-    SUCCESS_HEAD,
-    RecordResponse,
-    header_lines,
-    record_nothing,
-    response_headers,
-)
+from regulars.http.responses import RecordResponse, record_nothing
 from regulars.http.route import LookUpRoute, ReadRoute, Route, WriteRoute
 from regulars.http.router import Router
 from regulars.http.writes import Writes
@@ -169,31 +162,25 @@ class FastRequests:
 
     def send(self, request: Request, response: ApiResponse) -> None:
         """Write the response, and record it."""
-        route = request.route
+        route, started, request_id = request.route, request.arrived_at, request.request_id
         request.cycle.reply(response.status, _response_head(response, request) + response.body)
         ended = monotonic()
-        self._metrics[route.operation_id].observe(response.status, ended - request.arrived_at)
+        self._metrics[route.operation_id].observe(response.status, ended - started)
         problem = response.body if response.status >= PROBLEM_STATUS_MIN else b""
         record = ResponseRecord(
-            route.method,
-            route.path,
-            request.references,
-            request.request_id,
-            response.status,
-            request.arrived_at,
-            ended,
-            problem,
+            route.method, route.path, request.references, request_id, response.status, started, ended, problem
         )
         self._record_response(request.caller, record)
 
 
 def _response_head(response: ApiResponse, request: Request) -> bytes:
     """Encode the headers of the response, with the blank line after them."""
-    if response.status == NO_CONTENT:
-        return header_lines(response_headers(response, request.request_id, request.rate_headers)) + b"\r\n"
+    if response.status == responses.NO_CONTENT:
+        headers = responses.response_headers(response, request.request_id, request.rate_headers)
+        return responses.header_lines(headers) + b"\r\n"
     extra = (*request.rate_headers, *response.headers)
-    template = PROBLEM_HEAD if response.status >= PROBLEM_STATUS_MIN else SUCCESS_HEAD
-    return template % (request.request_id.encode(), header_lines(extra) if extra else b"", len(response.body))
+    template = responses.PROBLEM_HEAD if response.status >= PROBLEM_STATUS_MIN else responses.SUCCESS_HEAD
+    return template % (request.request_id.encode(), responses.header_lines(extra) if extra else b"", len(response.body))
 
 
 def _is_single_item(route: Route) -> bool:

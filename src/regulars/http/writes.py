@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from regulars.http import dry_run
+from regulars.http import dry_run, fast_path
 from regulars.http.fallback_path import FallbackPath
-from regulars.http.fast_path import FastPath
 from regulars.http.in_flight import InFlight, QueueKey
 from regulars.http.large_bodies import LARGE_BYTES, LargeBodies
 from regulars.http.replay import replay_response
@@ -39,7 +38,6 @@ class Writes:
         self._database = database
         self._large = LargeBodies()
         self.in_flight = InFlight(database, routes, flush=self._flush, describe_outage=describe_outage)
-        self._fast_path = FastPath(self.in_flight)
         self._fallback_path = FallbackPath(database, self.in_flight, erased_error=erased_error)
 
     async def run_dry(self, route: WriteRoute, request: Request, *, charge: Callable[[int], None]) -> ApiResponse:
@@ -102,7 +100,7 @@ class Writes:
             if not batch[0].needs_fallback:
                 in_flight.batch_sizes[route.operation_id].observe(len(batch))
                 if route.run_fast is not None and queue not in in_flight.skipped.queues:
-                    batch = await self._fast_path.run(route, route.run_fast, batch, queue=queue, fallback=fallback)
+                    batch = await fast_path.run(in_flight, route, route.run_fast, batch, queue=queue, fallback=fallback)
             if batch:
                 await fallback(batch)
         except Exception as error:  # noqa: BLE001  # every waiting caller gets a response

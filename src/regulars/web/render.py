@@ -1,7 +1,8 @@
 """Render pages with Jinja, from the templates of each module. All values are escaped; an undefined name is an error."""
 
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from regulars.kit import ids
+from regulars.lists.columns import Column, Head
 from regulars.web import cookies, csrf, flash, mask
 from regulars.web.access import Action, Role, roles_that_may
 from regulars.web.form import FormState
@@ -132,6 +134,22 @@ def paragraphs(text: str) -> Markup:
     return Markup("\n").join(Markup("<p>{}</p>").format(inline(block)) for block in blocks if block)
 
 
+def list_cells(
+    visit: Visit, heads: Iterable[tuple[Head, Column[Any]]], row: object, drawn: Iterable[str | Markup]
+) -> Markup:
+    """The cells of a row of declared columns; `drawn` are those that the template draws, in the order of the page."""
+    contents, cells = iter(drawn), []
+    for head, column in heads:
+        content: object = next(contents) if not head.is_plain else column.read(row, sees_personal=visit.sees_personal)
+        if isinstance(content, int):
+            content = visit.format.number(content)
+        elif isinstance(content, datetime):
+            content = visit.format.time_tag(content)
+        classes = f' class="{head.classes}"' if head.classes else ""
+        cells.append(f"<td{classes}>{'' if content is None else escape(content)}</td>")
+    return Markup("".join(cells))  # noqa: S704  # contents are escaped, and classes are declared
+
+
 def initials(name: str) -> str:
     """Two letters for the avatar beside a name."""
     words = [word for word in name.replace("@", " ").replace(".", " ").split() if word[0].isalnum()]
@@ -187,5 +205,11 @@ _TEMPLATES.filters.update(
     initials=initials,
 )
 _TEMPLATES.globals.update(
-    asset_url=asset_url, version=installed_version(), Action=Action, Role=Role, token_field=csrf.FIELD, ids=ids
+    asset_url=asset_url,
+    version=installed_version(),
+    Action=Action,
+    Role=Role,
+    token_field=csrf.FIELD,
+    ids=ids,
+    list_cells=list_cells,
 )

@@ -1,5 +1,7 @@
 """A stop is one row: queues set waiting rows aside when they meet them, once, and make them due when it ends."""
 
+from datetime import timedelta
+
 import pytest
 from tests.support.gateway import OPEN
 
@@ -7,6 +9,7 @@ from regulars.kit.ids import new_uuid
 from regulars.links.origin_kind import OriginKind
 from regulars.texts import send, stops
 from regulars.texts.errors import MessagingError
+from regulars.texts.model import SkipReason
 from regulars.texts.providers.base import Unclear
 from regulars.texts.request import resend
 from regulars.texts.settings.model import SmsSettings
@@ -159,3 +162,21 @@ def test_a_text_of_a_paused_journey_is_not_sent_again_by_a_user(desk):
     pause(desk, journey_id)
     with pytest.raises(MessagingError, match="The journey is paused; resume it first"):
         desk.do(lambda tx: resend(tx, desk.organization_id, text_id))
+
+
+def test_setting_texts_aside_locks_no_stop_of_what_was_cancelled(desk):
+    paused, cancelled, texts = new_uuid(), new_uuid(), desk.texts_queue
+    order_from(desk, paused)
+    pause(desk, paused)
+    desk.do(lambda tx: stops.stop(tx, desk.organization_id, cancelled, reason=SkipReason.CANCELLED))
+
+    async def list_unlocked():
+        async with desk.database.transaction() as tx:
+            until = tx.now + timedelta(seconds=15)
+            await texts.claim(tx, desk.organization_id, limit=1, lowest=2, owner=texts.owner, until=until)
+            async with desk.database.transaction() as other:
+                statement = "SELECT origin_id FROM stopped_origins WHERE organization_id = %s FOR UPDATE SKIP LOCKED"
+                return await other.fetch_column(statement, (desk.organization_id,))
+
+    assert desk.runner.run(list_unlocked()) == [cancelled]
+    assert held_by(desk) == [paused]

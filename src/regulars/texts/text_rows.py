@@ -18,13 +18,14 @@ from regulars.texts.model import TextRow
 
 _IS_AMONG_STOPS: Final = """
     = ANY (ARRAY(
-        SELECT origin_id FROM stopped_origins WHERE organization_id = %(organization_id)s AND due_at IS NULL {lock}
+        SELECT origin_id FROM stopped_origins WHERE organization_id = %(organization_id)s AND due_at IS NULL {more}
     ))
 """
 # SQL: whether the id before it is that of a paused or cancelled journey or campaign.
-IS_STOPPED: Final = fill(_IS_AMONG_STOPS, lock="")
-# The same where rows are set aside for the stop: a resume comes after this transaction, and finds the rows.
-REMAINS_STOPPED: Final = fill(_IS_AMONG_STOPS, lock="FOR SHARE SKIP LOCKED")
+IS_STOPPED: Final = fill(_IS_AMONG_STOPS, more="")
+# SQL: the same where rows are set aside, for a pause only: a resume comes after this transaction, and finds the rows.
+# What was cancelled stays stopped for ever, so its texts are skipped, and its stop is not locked.
+REMAINS_STOPPED: Final = fill(_IS_AMONG_STOPS, more="AND reason IS NULL FOR SHARE SKIP LOCKED")
 
 _TEXT_COLUMNS: Final = Columns(
     id=Ids, origin_kind=Labels, origin_id=Ids, step=Labels, profile_id=Ids, number_hash=Blobs, phone_number=Texts,

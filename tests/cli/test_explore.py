@@ -16,6 +16,7 @@ from tests.support import samples
 from tests.support.analysis import analysis_process
 from tests.support.drain_queues import drain_queues
 
+from regulars.kit.ids import SEGMENT
 from regulars.sales.totals import fill
 
 PERIOD = ("--from", "2026-03-01", "--to", "2026-03-31")
@@ -177,6 +178,9 @@ def test_sales_of_a_segment_are_those_of_its_members(columns):
     assert [(row["store_name"], row["month"], row["net_cents"]) for row in months] == [("One", "2026-03-01", 1000)]
     hours = columns.explore("sales", "--by", "hour", "--segment", columns.segment)
     assert "choose days" in hours.complains(code=2)
+    for what, sentence in (("stores", "Choose one segment, or the dimension segment"), ("rfm", "of one segment")):
+        several = columns.explore(what, *PERIOD, "--segment", columns.segment, "--segment", columns.segment)
+        assert sentence in several.complains(code=2)
 
 
 def test_the_members_of_a_segment_are_listed_and_counted(columns):
@@ -228,6 +232,9 @@ def test_products_are_lines_of_the_currency_with_the_most_sales(columns):
 
 
 def test_a_shared_question_is_printed_by_its_name(counted_url, organization_id, tmp_path):
+    # Segments that were chosen for other rows do not count.
+    query = "from=2026-03-01&to=2026-03-31&measure=tickets&rows=store&then=week&currency=EUR"
+    query += f"&among={SEGMENT.encode(organization_id)}"
     with copy_of(counted_url) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             for name, is_shared in (("By shop", True), ("Mine", False)):
@@ -237,7 +244,7 @@ def test_a_shared_question_is_printed_by_its_name(counted_url, organization_id, 
                     (
                         organization_id,
                         name,
-                        "from=2026-03-01&to=2026-03-31&measure=tickets&rows=store&then=week&currency=EUR",
+                        query,
                         is_shared,
                     ),
                 )

@@ -102,6 +102,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     measure.name: measure for measure in (NET, *SALES_MEASURES, *FURTHER_MEASURES, CUSTOMERS)
 }
 DAY, HOUR, STORE, PRODUCT = Dimension("day"), Dimension("hour"), Dimension("store"), Dimension("product")
+SEGMENT: Final = Dimension("segment")
 # The dimensions with their names in pages; a property of products is a dimension too.
 DIMENSIONS: Final[Mapping[str, tuple[Dimension, str]]] = {
     "day": (DAY, "Day"),
@@ -111,7 +112,7 @@ DIMENSIONS: Final[Mapping[str, tuple[Dimension, str]]] = {
     "store": (STORE, "Store"),
     "country": (Dimension("country"), "Country of the store"),
     "product": (PRODUCT, "Product"),
-    "segment": (Dimension("segment"), "Segment"),
+    "segment": (SEGMENT, "Segment"),
     "newness": (Dimension("newness"), "New or known"),
 }
 TIMES: Final = frozenset({"hour", "day", "week", "month"})
@@ -189,6 +190,8 @@ class Query:
         """Raise an error if the query has no answer."""
         if len(self.by) > DIMENSIONS_MAX or len(set(self.by)) < len(self.by):
             raise QueryRefused("Choose at most two different dimensions.")
+        if len(self.segment_ids) > 1 and SEGMENT not in self.by:
+            raise QueryRefused("Choose one segment, or the dimension segment to compare several.")
         if self.source == "columns" and HOUR in self.by:
             raise QueryRefused("Hours are counted of all customers and products together; choose days.")
         for measure in self.measures:

@@ -10,7 +10,7 @@ import typer
 from regulars.analytics.figure_table import make_table
 from regulars.analytics.figures import answer_query, read_totals
 from regulars.analytics.period import Unit, comparison_of, read_compare
-from regulars.analytics.query import NAMED, NET, Query, read_dimension, read_measure
+from regulars.analytics.query import NAMED, NET, SEGMENT, Query, read_dimension, read_measure
 from regulars.analytics.saved_views import find_shared_view
 from regulars.analytics.segment_conditions import resolve_members
 from regulars.cli import figure_tables as tables
@@ -93,7 +93,7 @@ async def _load_table(
         _first(fields, "from"),
         _first(fields, "to"),
         preset=_first(fields, "period"),
-        segments=fields.get("segment") or fields.get("among", []),
+        segments=fields.get("segment", []),
         stores=fields.get("store", []),
         currency=_first(fields, "currency") or None,
     )
@@ -123,11 +123,10 @@ async def _find_fields(pool: Database, organization: str, name: str) -> dict[str
         known = ", ".join((*NAMED, *OF_CUSTOMERS))
         raise CommandError(f"No shared question is called {name}; choose it, or one of {known}.", code=ExitCode.USAGE)
     fields = parse_qs(view.query)
-    return {
-        **fields,
-        "by": [*fields.get("rows", ["day"]), *fields.get("then", [])],
-        "measure": fields.get("measure", [NET.name]),
-    }
+    by = [*fields.get("rows", ["day"]), *fields.get("then", [])]
+    # The page remembers compared segments while it shows other rows.
+    compared = {"segment": fields["among"]} if "among" in fields and SEGMENT.kind in by else {}
+    return {**fields, **compared, "by": by, "measure": fields.get("measure", [NET.name])}
 
 
 async def _load(
@@ -173,6 +172,8 @@ async def _load(
 async def _load_customers(
     pool: Database, settings: Settings, scope: Scope, name: str, *, by: list[str]
 ) -> PrintedTable:
+    if len(scope.segment_ids) > 1:
+        raise CommandError("--segment: customers are shown of one segment.", code=ExitCode.USAGE)
     async with pool.transaction() as tx:
         await need_columns(tx, scope.organization_id)
         members = await resolve_members(tx, scope.organization_id, next(iter(scope.segment_ids), None))

@@ -22,6 +22,7 @@ from regulars.web.access import Role
 
 PATH = "/analyse/explore"
 EVERYONE = {"type": "all", "of": []}
+BOUGHT_TWICE = '{"type": "all", "of": [{"type": "bought", "at_least": 2}]}'
 
 
 @pytest.fixture(scope="module")
@@ -96,16 +97,32 @@ def test_customers_products_and_segments_are_explored_once_they_are_counted(coun
 
 
 def test_segments_beside_each_other_are_answers_of_their_own(counted, marketer, api_database):
-    async def create(database):
+    async def create(database, name: str, match: str):
         async with database.transaction() as tx:
-            definition = read_definition(
-                b'{"name": "Twice", "match": {"type": "all", "of": [{"type": "bought", "at_least": 2}]}}'
-            )
-            return await create_segment(tx, counted.api.tenant.organization_id, definition)
+            definition = read_definition(f'{{"name": "{name}", "match": {match}}}'.encode())
+            return (await create_segment(tx, counted.api.tenant.organization_id, definition)).id
 
-    segment = api_database.run(create).id
-    query = f"{PATH}?period=30d&rows=segment&among={segment}&measure=customers"
-    assert "Twice 1" in text_of(ask_until("Twice", lambda: marketer.get(query)))
+    async def damage(database):
+        async with database.transaction() as tx:
+            await tx.execute("""
+                UPDATE segment_versions SET definition = jsonb_set(definition::jsonb, '{match,of,0}', '{}')::json
+                WHERE definition ->> 'name' = 'Faulty'
+            """)
+
+    twice, faulty = (
+        api_database.run(lambda database, name=name: create(database, name, BOUGHT_TWICE))
+        for name in ("Twice", "Faulty")
+    )
+    query = f"{PATH}?period=30d&rows=segment&measure=customers"
+    assert "Twice 1" in text_of(ask_until("Twice", lambda: marketer.get(f"{query}&among={twice}")))
+    api_database.run(damage)
+    # Those without a fault are compared if none is chosen.
+    page = marketer.get(query)
+    assert page.status_code == 200
+    assert "Twice 1" in text_of(page.text)
+    refused = marketer.get(f"{query}&among={faulty}")
+    assert refused.status_code == 400
+    assert "The segment Faulty has a fault" in text_of(refused.text)
 
 
 def test_roles_without_personal_data_get_no_group_under_five_customers(counted, visitor_as):

@@ -2,8 +2,10 @@
 picture or a file."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, cast
+from uuid import UUID
 
 from starlette.responses import Response
 
@@ -38,6 +40,7 @@ from regulars.analytics.query import (
     read_dimension,
     read_measure,
 )
+from regulars.analytics.segment_conditions import resolve_members
 from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.columns.client import DEADLINE_S, Analysis
@@ -46,6 +49,7 @@ from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.kit.keyset import PageRequest
 from regulars.sales.model import Currency
+from regulars.segments.audience import AudienceRefused
 from regulars.web.access import Action
 from regulars.web.charts import Chart, bar_chart, short_label
 from regulars.web.format import NOTHING, Format, country_name
@@ -109,7 +113,7 @@ class ExplorePages:
         try:
             query = await _read_query(visit, view)
             answer = await self._answer(visit, query, deadline_s=PAGE_WAIT_S)
-        except QueryRefused as error:
+        except (QueryRefused, AudienceRefused) as error:
             view.form.refuse("rows", str(error))
             async with visit.database.reading() as tx:
                 return await render_refused(tx, visit, view, "Explore")
@@ -127,7 +131,7 @@ class ExplorePages:
             measure=query.measures[0],
             choices=await _list_choices(visit, view),
             offered=view.offered_segments if any(it.kind == "segment" for it in query.by) else (),
-            among=_list_among(view),
+            among=[*map(SEGMENT.encode, query.segment_ids)],
             customers_min=CUSTOMERS_MIN,
             shown=None if answer.figures is None else await _show_figures(visit, view, query, answer.figures),
         )
@@ -139,7 +143,7 @@ class ExplorePages:
         try:
             query = await _read_query(visit, view.require_readable())
             figures = (await self._answer(visit, query, deadline_s=DEADLINE_S)).figures
-        except QueryRefused:
+        except (QueryRefused, AudienceRefused):
             figures = None
         if figures is None:
             return redirect(visit, view.url())
@@ -167,7 +171,6 @@ async def _read_query(visit: Visit, view: AnalysisView) -> Query:
         raise QueryRefused("Correct the filters.")
     texts = [view.value("rows") or "day", view.value("then")]
     by = tuple(read_dimension(text) for text in texts if text)
-    segments = tuple(filter(None, map(SEGMENT.decode, _list_among(view))))
     if any(dimension.kind == "segment" for dimension in by):
         visit.require(Action.READ_SEGMENTS)
         if view.segment is not None:
@@ -184,14 +187,23 @@ async def _read_query(visit: Visit, view: AnalysisView) -> Query:
         groups_max=GROUPS_MAX,
     )
     if any(dimension.kind == "segment" for dimension in by):
-        query = replace(query, segment_ids=segments)
+        query = replace(query, segment_ids=await _list_compared(visit, view))
     query.check()
     return query
 
 
-def _list_among(view: AnalysisView) -> Sequence[str]:
-    """The segments that are compared; the first ones, if none was chosen."""
-    return view.get_list("among") or [reference for reference, _ in view.offered_segments[:LIST_VALUES_MAX]]
+async def _list_compared(visit: Visit, view: AnalysisView) -> tuple[UUID, ...]:
+    """The segments that are compared; the first ones without a fault, if none was chosen."""
+    chosen = view.get_list("among")
+    found: list[UUID] = []
+    async with visit.database.reading() as tx:
+        for segment_id in filter(None, map(SEGMENT.decode, chosen or (it for it, _ in view.offered_segments))):
+            with nullcontext() if chosen else suppress(AudienceRefused):
+                await resolve_members(tx, visit.organization_id, segment_id)
+                found.append(segment_id)
+            if len(found) == LIST_VALUES_MAX:
+                break
+    return tuple(found)
 
 
 async def _make_table(

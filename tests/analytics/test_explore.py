@@ -1,6 +1,7 @@
 """The page Explore: a question of the user's own, as a table, a picture and a file, saved and shared."""
 
-from datetime import date, timedelta
+import asyncio
+from datetime import UTC, date, datetime, timedelta
 from itertools import product
 
 import pytest
@@ -11,16 +12,20 @@ from tests.columns.fed_shop import FedShop
 from tests.support.visitor import Visitor
 from tests.support.waiting import ask_until
 
+from regulars.analytics.figure_table import FigureTable, make_table
+from regulars.analytics.figures import Figures, Progress
 from regulars.analytics.period import Period
-from regulars.analytics.query import CUSTOMERS, DIMENSIONS, NET, Query
+from regulars.analytics.query import CUSTOMERS, DAY, DIMENSIONS, NET, PRODUCT, SEGMENT, STORE, Query, read_measure
 from regulars.columns import questions
 from regulars.columns.questions import Dimension, ProductGroup, ProductKey, SalesQuestion
 from regulars.kit.ids import new_uuid
+from regulars.sales.totals.model import PerCurrency, Sums
 from regulars.segments.definition import read_definition
 from regulars.segments.saved.manage import create_segment
 from regulars.web.access import Role
 
 PATH = "/analyse/explore"
+WEEK = Period(date(2026, 3, 1), date(2026, 3, 7))
 EVERYONE = {"type": "all", "of": []}
 BOUGHT_TWICE = '{"type": "all", "of": [{"type": "bought", "at_least": 2}]}'
 
@@ -151,15 +156,31 @@ def test_a_question_is_saved_and_shared_in_the_organization(shop, analyst, visit
 
 def test_one_source_answers_each_question():
     """Whatever has only time and place is of the totals; what has a customer, a product or a segment, of the columns."""
-    period = Period(date(2026, 3, 1), date(2026, 3, 7))
     for dimensions in product([*(it for it, _ in DIMENSIONS.values()), Dimension("property", "size")], repeat=2):
         kinds = {dimension.kind for dimension in dimensions}
         is_of_totals = kinds <= {"hour", "day", "week", "month", "store", "country"}
-        query = Query(period=period, by=dimensions, measures=(NET,))
+        query = Query(period=WEEK, by=dimensions, measures=(NET,))
         assert query.source == ("totals" if is_of_totals else "columns")
     segment, soap = (new_uuid(),), (ProductGroup(ProductKey(), "value", "SOAP"),)
     for narrowed in ({"segment_ids": segment}, {"products": soap}, {"measures": (CUSTOMERS,)}):
-        assert Query(period=period, **narrowed).source == "columns"
+        assert Query(period=WEEK, **narrowed).source == "columns"
+
+
+def table_of(query: Query, **groups: Sums) -> FigureTable:
+    """The table of groups in euros, named by their key, with products of the name Soap."""
+    rows = {(*key.split("_"),): PerCurrency({"EUR": sums}) for key, sums in groups.items()}
+    figures = Figures(rows=rows, names={"SOAP": "Soap"}, progress=Progress(as_of=datetime(2026, 3, 8, tzinfo=UTC)))
+    return asyncio.run(make_table(None, new_uuid(), query, figures))
+
+
+def test_a_total_has_only_what_adds_up():
+    """Two products on one ticket: its money is divided, and the ticket is in both rows."""
+    sums, measures = Sums(purchases=1, gross_cents=500), tuple(map(read_measure, ("net_cents", "tickets", "customers")))
+    table = table_of(Query(period=WEEK, by=(PRODUCT,), measures=measures), SOAP=sums, SCARF=sums)
+    assert [*table.rows(table.totals)] == [{"currency": "EUR", "net_cents": 1000, "tickets": None, "customers": None}]
+    for dimensions in ((SEGMENT,), (DAY, SEGMENT)):
+        assert not Query(period=WEEK, by=dimensions).adds_up(NET)
+    assert Query(period=WEEK, by=(DAY, STORE)).adds_up(read_measure("tickets"))
 
 
 def test_more_than_ten_thousand_groups_are_refused(opened, monkeypatch):

@@ -37,7 +37,7 @@ class Group:
 class FigureTable:
     query: Query
     groups: Sequence[Group]
-    # The sums of all rows by currency; distinct customers have no total.
+    # The sums of all rows by currency; a measure that does not add up has none.
     totals: Sequence[Group]
 
     @property
@@ -98,11 +98,11 @@ async def make_table(
             texts=(),
             names=(),
             currency=currency,
-            values=_values(query, {(): figures.total}, {}, (), currency),
-            compared=_values(query, {(): figures.compared_total}, {}, (), currency),
+            values=_total_values(query, figures.total, currency),
+            compared=_total_values(query, figures.compared_total, currency),
         )
         for currency, _ in figures.total.by_net_sales()
-        if only in {None, currency}
+        if only in {None, currency} and any(map(query.adds_up, query.measures))
     ]
     return FigureTable(query=query, groups=groups, totals=totals)
 
@@ -121,6 +121,11 @@ def _values(
     sums = _in(rows, keys).get(currency, Sums())
     distinct = customers.get(keys, {})
     return tuple(distinct.get(currency) if measure == CUSTOMERS else measure.value(sums) for measure in query.measures)
+
+
+def _total_values(query: Query, total: PerCurrency, currency: str) -> tuple[Value, ...]:
+    sums = total.sums.get(currency, Sums())
+    return tuple(measure.value(sums) if query.adds_up(measure) else None for measure in query.measures)
 
 
 def _first_value(group: Group) -> float:

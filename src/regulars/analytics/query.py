@@ -36,6 +36,8 @@ class Measure:
     drop: str = "drop-2"
     # Lines of tickets have no discount, no tax and no customer of their own.
     has_lines: bool = True
+    # Tickets are in it, and a ticket may have lines of several products.
+    counts_tickets: bool = False
 
 
 NET: Final = Measure("net_cents", "Net", "Gross minus returns, with tax.", "money", lambda it: it.net_cents, drop="")
@@ -54,20 +56,24 @@ SALES_MEASURES: Final = (
     ),
     Measure(
         "return_rate_by_tickets", "Share of returns", "Returns ÷ tickets, by number.", "rate",
-        lambda it: it.return_rate_by_tickets, drop="drop-1",
+        lambda it: it.return_rate_by_tickets, drop="drop-1", counts_tickets=True,
     ),
     Measure(
         "discount_rate", "Discount rate", "Discounts ÷ amount before discounts, of purchases.", "rate",
         lambda it: it.discount_rate, has_lines=False,
     ),
     Measure(
-        "tickets", "Tickets, returns included", "Purchases and returns.", "count", lambda it: it.tickets, drop="drop-3"
+        "tickets", "Tickets, returns included", "Purchases and returns.", "count", lambda it: it.tickets, drop="drop-3",
+        counts_tickets=True,
     ),
-    Measure("ticket_cents", "Value per purchase", "Gross ÷ purchases.", "money", lambda it: it.ticket_cents),
+    Measure(
+        "ticket_cents", "Value per purchase", "Gross ÷ purchases.", "money", lambda it: it.ticket_cents,
+        counts_tickets=True,
+    ),
     Measure(
         "units_per_ticket", "Units per purchase",
         "Units bought ÷ purchases. An item sold by weight or length counts as one unit.", "units",
-        lambda it: it.units_per_ticket,
+        lambda it: it.units_per_ticket, counts_tickets=True,
     ),
     Measure(
         "identified_rate", "Tickets with a customer", "Tickets with a known customer ÷ tickets.", "rate",
@@ -76,8 +82,12 @@ SALES_MEASURES: Final = (
     NET,
 )  # fmt: skip
 FURTHER_MEASURES: Final = (
-    Measure("purchases", "Purchases", "Tickets that are no returns.", "count", lambda it: it.purchases),
-    Measure("returns", "Returned tickets", "Tickets that are returns.", "count", lambda it: it.returns),
+    Measure(
+        "purchases", "Purchases", "Tickets that are no returns.", "count", lambda it: it.purchases, counts_tickets=True
+    ),
+    Measure(
+        "returns", "Returned tickets", "Tickets that are returns.", "count", lambda it: it.returns, counts_tickets=True
+    ),
     Measure("units", "Units", "Units bought.", "units", lambda it: it.units),
     Measure("returned_units", "Units returned", "Units that came back.", "units", lambda it: it.returned_units),
     Measure(
@@ -181,6 +191,12 @@ class Query:
         if is_of_totals and not self.segment_ids and not self.products and CUSTOMERS not in self.measures:
             return "totals"
         return "columns"
+
+    def adds_up(self, measure: Measure) -> bool:
+        """Whether a total of the groups is that of all: a customer may be in several, a ticket in those of several
+        products, and a sale in several segments."""
+        has_tickets_once = not any(dimension.kind in _OF_LINES for dimension in self.by)
+        return measure != CUSTOMERS and SEGMENT not in self.by and (has_tickets_once or not measure.counts_tickets)
 
     @property
     def counts_customers(self) -> bool:

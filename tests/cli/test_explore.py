@@ -223,6 +223,7 @@ def test_products_are_lines_of_the_currency_with_the_most_sales(columns):
     assert (sold["net_cents"], total["store"]) == (total["net_cents"], "total")
     [franc, _] = _rows_of_csv(explore("products", *PERIOD, "--store", "S2", "--by", "product", "--csv"))
     assert franc["currency"] == "CHF"
+    assert explore("products", *PERIOD, "--by", "property:a;=1", "--csv").out.startswith("property:a;'=1,")
     refused = explore("products", *PERIOD, "--measure", "tax_cents").complains(code=2)
     assert "“Tax” is not known of a product" in refused
 

@@ -33,8 +33,7 @@ class PrintedTable:
         cells = [["" if row.get(name) is None else str(row[name]) for name in self.columns] for row in rows]
         if as_csv:
             writer = csv.writer(sys.stdout)
-            writer.writerow(self.columns)
-            writer.writerows([safe_cell(cell) for cell in row] for row in cells)
+            writer.writerows([safe_cell(cell) for cell in row] for row in (self.columns, *cells))
             return
         print_table([name.replace("_", " ").upper() for name in self.columns], cells)
         err.print(f"As of {format_timestamp(self.as_of)}.", markup=False)

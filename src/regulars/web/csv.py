@@ -26,7 +26,7 @@ async def _chunks(header: Sequence[str], rows: AsyncGenerator[Sequence[str]]) ->
     the server notices a disconnected client before it has read many rows."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    writer.writerow(header)
+    writer.writerow([safe_cell(name) for name in header])
     yield _drain(buffer)
     buffered_rows, rows_of_chunk = 0, 1
     async with aclosing(rows):

@@ -62,7 +62,7 @@ def test_time_and_place_are_explored_while_no_process_counts(read_shop, reader):
     assert [(row["day"], row["store_name"], row["tickets"]) for row in rows] == [
         (before, "Paris", "2"),
         (yesterday, "Paris", "1"),
-        ("", "", "3"),
+        ("total", "", "3"),
     ]
     picture = reader.get(PATH, period="7d", rows="hour", show="picture").text
     assert "<title>12:00: €460.00</title>" in picture
@@ -93,6 +93,8 @@ def test_customers_products_and_segments_are_explored_once_they_are_counted(coun
 
     assert "Soap SOAP €900.00" in page("rows=product", "Soap")
     assert "No soap" not in page("rows=property:collection", "Wool")
+    rows = rows_of(marketer.get(f"{PATH}.csv?period=30d&rows=property:collection").text)
+    assert [row["property:collection"] for row in rows] == ["", "Wool", "total"]
     new = page("rows=newness&measure=customers", "New in the period")
     assert "New in the period 8" in new
     assert "Known from before 1" in new

@@ -148,7 +148,8 @@ class ExplorePages:
         if figures is None:
             return redirect(visit, view.url())
         _, _, table = await _make_table(visit, view, query, figures)
-        rows = [*table.rows(table.groups), *table.rows(table.totals)]
+        totals = [{table.columns[0]: "total", **row} for row in table.rows(table.totals)]
+        rows = [*table.rows(table.groups), *totals]
         cells = [["" if row.get(name) is None else str(row[name]) for name in table.columns] for row in rows]
         return export_table(visit, "explore.csv", table.columns, cells)
 

@@ -185,6 +185,11 @@ def test_a_total_has_only_what_adds_up():
     assert Query(period=WEEK, by=(DAY, STORE)).adds_up(read_measure("tickets"))
 
 
+def test_a_property_whose_value_is_a_code_of_a_product_has_no_name_of_it():
+    table = table_of(Query(period=WEEK, by=(PRODUCT, Dimension("property", "refill_of"))), SOAP_SOAP=Sums(purchases=1))
+    assert [group.names for group in table.groups] == [("Soap", "")]
+
+
 def test_more_than_ten_thousand_groups_are_refused(opened, monkeypatch):
     monkeypatch.setattr("regulars.analytics.answers.sales.GROUPS_MAX", 3)
     shop = FedShop(*opened)

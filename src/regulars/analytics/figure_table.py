@@ -79,7 +79,9 @@ async def make_table(
         Group(
             keys=keys,
             texts=tuple(map(_to_text, query.by, keys)),
-            names=tuple(names.get(key, "") for key in keys),
+            names=tuple(
+                names.get(key, "") if it.kind in _NAMED else "" for it, key in zip(query.by, keys, strict=True)
+            ),
             currency=currency,
             values=_values(query, figures.rows, figures.customers, keys, currency),
             compared=_values(query, figures.compared, figures.compared_customers, keys, currency),

@@ -95,6 +95,7 @@ def test_customers_products_and_segments_are_explored_once_they_are_counted(coun
     assert "No soap" not in page("rows=property:collection", "Wool")
     rows = rows_of(marketer.get(f"{PATH}.csv?period=30d&rows=property:collection").text)
     assert [row["property:collection"] for row in rows] == ["", "Wool", "total"]
+    assert links(marketer.get(f"{PATH}?period=30d&rows=product").text, "currency=CHF")
     new = page("rows=newness&measure=customers", "New in the period")
     assert "New in the period 8" in new
     assert "Known from before 1" in new

@@ -215,6 +215,9 @@ async def _make_table(
     currency, currencies = choose_currency(chosen, figures.total, figures.compared_total)
     async with visit.database.reading() as tx:
         only = cast("Currency", currency)
+        if query.has_lines:
+            # Lines are counted in one currency, and the others are there to be chosen.
+            currencies = [*await list_currencies(tx, visit, view)]
         return currency, currencies, await make_table(tx, visit.organization_id, query, figures, only=only)
 
 

@@ -92,4 +92,5 @@ def test_no_page_names_a_step_by_a_code(marketer, tenant, api_database_url):
     assert "1, Yes, 2. Send a text" in words_of(marketer.get(f"/journeys/{journey}/activate"))
     refused = marketer.post(f"/journeys/{journey}/activate")
     assert refused.status_code == 409
+    assert "It cannot run: There is no field profile.shoe" in words_of(refused)
     assert "1.then" not in words_of(refused)

@@ -46,12 +46,20 @@ class DefinitionRefused(Refused):
     """A definition cannot be read, saved or run, because of these faults. `consequence` begins the message, such as
     `It cannot run: `."""
 
+    title = "It has a fault"
+
     def __init__(self, faults: Sequence[Fault], consequence: str = "") -> None:
-        first = faults[0]
-        place = f"{first.place}: " if first.place else ""
-        more = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
-        super().__init__(f"{consequence}{place}{first.message}{more}".removesuffix(".") + ".")
-        self.faults = tuple(faults)
+        self.faults, self.consequence = tuple(faults), consequence
+        place = f"{faults[0].place}: " if faults[0].place else ""
+        super().__init__(self._describe(place))
+
+    @property
+    def sentence(self) -> str:
+        return self._describe("")
+
+    def _describe(self, place: str) -> str:
+        more = f" ({len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+        return f"{self.consequence}{place}{self.faults[0].message}{more}".removesuffix(".") + "."
 
 
 def read_document(

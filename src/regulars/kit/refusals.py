@@ -10,6 +10,11 @@ class Refused(Exception):
     status: ClassVar[int] = 409
     title: ClassVar[str] = "This was changed in the meantime"
 
+    @property
+    def sentence(self) -> str:
+        """The message for a page, which names no part of a definition by a code."""
+        return str(self)
+
 
 class NotFound(Refused):
     status, title = 404, "There is no page here"

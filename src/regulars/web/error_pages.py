@@ -17,7 +17,7 @@ def refusal_page(visit: Visit, refusal: Refused) -> Response:
         names = [role.value for role in roles_that_may(refusal.action)]
         hint = f"Roles that may {refusal.action}: {', '.join(names)}. An owner or admin can change roles under Team."
     way_back = ("Show the list without filters", refusal.path) if isinstance(refusal, BadFilter) else None
-    page = _error_page(visit, refusal.status, refusal.title, str(refusal), hint, way_back=way_back)
+    page = _error_page(visit, refusal.status, refusal.title, refusal.sentence, hint, way_back=way_back)
     if isinstance(refusal, MethodRefused):
         page.headers["allow"] = refusal.allowed
     return page

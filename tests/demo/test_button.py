@@ -39,13 +39,14 @@ from regulars.work.loop import run_worker
 from regulars.worker import queues
 
 FIRST_WORDS = {"fr": "Merci", "de": "Danke", "en": "Thank you"}
-# The demo is loaded, and the worker has computed the lift of its ended campaign.
+# The demo is loaded, and the worker has computed the lift of its ended campaign and credited the purchases, which it does
+# two seconds after the last change of a customer.
 IS_DONE = """
 SELECT EXISTS (SELECT FROM lifts WHERE organization_id = %(demo)s AND state = 'final')
    AND EXISTS (SELECT FROM demo_runs WHERE organization_id = %(demo)s AND finished_at IS NOT NULL)
    AND NOT EXISTS (SELECT FROM outbox WHERE organization_id = %(demo)s)
    AND NOT EXISTS (SELECT FROM outbox_retries WHERE organization_id = %(demo)s)
-   AND NOT EXISTS (SELECT FROM attribution_customers WHERE organization_id = %(demo)s AND due_at <= now())
+   AND NOT EXISTS (SELECT FROM attribution_customers WHERE organization_id = %(demo)s AND due_at <= now() + interval '10 s')
 """
 
 

@@ -2,7 +2,7 @@
 picture or a file."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
@@ -111,7 +111,7 @@ class ExplorePages:
             view = await _read_view(tx, visit)
             saved_views = await list_saved_views(tx, visit, view)
         try:
-            query = await _read_query(visit, view)
+            query, sold_in = await _read_query(visit, view)
             answer = await self._answer(visit, query, deadline_s=PAGE_WAIT_S)
         except (QueryRefused, AudienceRefused) as error:
             view.form.refuse("rows", str(error))
@@ -133,7 +133,7 @@ class ExplorePages:
             offered=view.offered_segments if any(it.kind == "segment" for it in query.by) else (),
             among=[*map(SEGMENT.encode, query.segment_ids)],
             customers_min=CUSTOMERS_MIN,
-            shown=None if answer.figures is None else await _show_figures(visit, view, query, answer.figures),
+            shown=None if answer.figures is None else await _show_figures(visit, view, query, answer.figures, sold_in),
         )
 
     async def export(self, visit: Visit) -> Response:
@@ -141,13 +141,13 @@ class ExplorePages:
         async with visit.database.reading() as tx:
             view = await _read_view(tx, visit)
         try:
-            query = await _read_query(visit, view.require_readable())
+            query, sold_in = await _read_query(visit, view.require_readable())
             figures = (await self._answer(visit, query, deadline_s=DEADLINE_S)).figures
         except (QueryRefused, AudienceRefused):
             figures = None
         if figures is None:
             return redirect(visit, view.url())
-        _, _, table = await _make_table(visit, view, query, figures)
+        _, _, table = await _make_table(visit, view, query, figures, sold_in)
         totals = [{table.columns[0]: "total", **row} for row in table.rows(table.totals)]
         rows = [*table.rows(table.groups), *totals]
         cells = [["" if row.get(name) is None else str(row[name]) for name in table.columns] for row in rows]
@@ -166,8 +166,8 @@ async def _read_view(tx: Tx, visit: Visit) -> AnalysisView:
     return view
 
 
-async def _read_query(visit: Visit, view: AnalysisView) -> Query:
-    """The question of the address."""
+async def _read_query(visit: Visit, view: AnalysisView) -> tuple[Query, Sequence[str]]:
+    """The question of the address, and the currencies of the period: the chosen one or that with most sales first."""
     if view.form.is_refused:
         raise QueryRefused("Correct the filters.")
     texts = [view.value("rows") or "day", view.value("then")]
@@ -177,29 +177,30 @@ async def _read_query(visit: Visit, view: AnalysisView) -> Query:
         if view.segment is not None:
             raise QueryRefused("Choose segments as the rows or as the filter.")
     async with visit.database.reading() as tx:
-        [currency, *_] = await list_currencies(tx, visit, view)
+        sold_in = await list_currencies(tx, visit, view)
     product = view.value("product")
     query = replace(
         await make_query(visit, view, *by),
         measures=(read_measure(view.value("measure") or NET.name),),
         products=(ProductGroup(ProductKey(), "value", product),) if product else (),
-        currency=currency,
+        currency=sold_in[0],
         customers_min=0 if visit.sees_personal else CUSTOMERS_MIN,
         groups_max=GROUPS_MAX,
     )
     if any(dimension.kind == "segment" for dimension in by):
         query = replace(query, segment_ids=await _list_compared(visit, view))
     query.check()
-    return query
+    return query, sold_in
 
 
 async def _list_compared(visit: Visit, view: AnalysisView) -> tuple[UUID, ...]:
     """The segments that are compared; the first ones without a fault, if none was chosen."""
-    chosen = view.get_list("among")
+    if chosen := view.get_list("among"):
+        return tuple(filter(None, map(SEGMENT.decode, chosen)))[:LIST_VALUES_MAX]
     found: list[UUID] = []
     async with visit.database.reading() as tx:
-        for segment_id in filter(None, map(SEGMENT.decode, chosen or (it for it, _ in view.offered_segments))):
-            with nullcontext() if chosen else suppress(AudienceRefused):
+        for segment_id in filter(None, (SEGMENT.decode(it) for it, _ in view.offered_segments)):
+            with suppress(AudienceRefused):
                 await resolve_members(tx, visit.organization_id, segment_id)
                 found.append(segment_id)
             if len(found) == LIST_VALUES_MAX:
@@ -208,21 +209,23 @@ async def _list_compared(visit: Visit, view: AnalysisView) -> tuple[UUID, ...]:
 
 
 async def _make_table(
-    visit: Visit, view: AnalysisView, query: Query, figures: Figures
+    visit: Visit, view: AnalysisView, query: Query, figures: Figures, sold_in: Sequence[str]
 ) -> tuple[str, Sequence[str], FigureTable]:
     """The shown currency, all currencies, and the table in the shown one."""
     chosen = view.value("currency") or query.currency
     currency, currencies = choose_currency(chosen, figures.total, figures.compared_total)
+    if query.has_lines:
+        # Lines are counted in one currency, and the others are there to be chosen.
+        currencies = [*sold_in]
     async with visit.database.reading() as tx:
         only = cast("Currency", currency)
-        if query.has_lines:
-            # Lines are counted in one currency, and the others are there to be chosen.
-            currencies = [*await list_currencies(tx, visit, view)]
         return currency, currencies, await make_table(tx, visit.organization_id, query, figures, only=only)
 
 
-async def _show_figures(visit: Visit, view: AnalysisView, query: Query, figures: Figures) -> ShownTable:
-    currency, currencies, table = await _make_table(visit, view, query, figures)
+async def _show_figures(
+    visit: Visit, view: AnalysisView, query: Query, figures: Figures, sold_in: Sequence[str]
+) -> ShownTable:
+    currency, currencies, table = await _make_table(visit, view, query, figures, sold_in)
     return ShownTable(
         currency=currency,
         currencies=currencies,

@@ -1,6 +1,7 @@
 """The page Explore: a question of the user's own, as a table, a picture and a file, saved and shared."""
 
 import asyncio
+import re
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
 
@@ -57,6 +58,10 @@ def test_time_and_place_are_explored_while_no_process_counts(read_shop, reader):
     assert "Net by store, EUR" in page
     assert "Paris €460.00 €250.00 +84.0%" in page
     assert "All €460.00 €250.00 +84.0%" in page
+    months = text_of(reader.get(PATH, period="month", rows="month").text)
+    assert re.search(r"Month Net (.*?) €", months)[1] in months.partition("As of")[0], (
+        "a part of a month is named by its days"
+    )
     rows = rows_of(reader.get(f"{PATH}.csv", period="7d", rows="day", then="store", measure="tickets").text)
     yesterday, before = (str(read_shop.today - timedelta(days=days)) for days in (1, 2))
     assert [(row["day"], row["store_name"], row["tickets"]) for row in rows] == [

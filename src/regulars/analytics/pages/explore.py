@@ -25,7 +25,7 @@ from regulars.analytics.pages.frame import (
 from regulars.analytics.pages.measure_pages import make_query
 from regulars.analytics.pages.measures import choose_currency, show_value
 from regulars.analytics.pages.net_chart import BARS_MAX
-from regulars.analytics.period import Period, Unit, parts_of
+from regulars.analytics.period import Unit, parts_of
 from regulars.analytics.query import (
     DAYS_MAX,
     DIMENSIONS,
@@ -44,7 +44,7 @@ from regulars.analytics.segment_conditions import resolve_members
 from regulars.catalog.entries import list_entries
 from regulars.catalog.model import Catalog
 from regulars.columns.client import DEADLINE_S, Analysis
-from regulars.columns.questions import GROUPS_MAX, Dimension, ProductGroup, ProductKey
+from regulars.columns.questions import GROUPS_MAX, ProductGroup, ProductKey
 from regulars.kit.db import Tx
 from regulars.kit.ids import SEGMENT
 from regulars.kit.keyset import PageRequest
@@ -256,15 +256,17 @@ def _show_row(formats: Format, query: Query, group: Group, currency: str) -> Sho
     [measure], [value], [compared] = query.measures, group.values, group.compared
     has_change = query.comparison is not None and value is not None and compared is not None
     return ShownRow(
-        [_name(formats, *it) for it in zip(query.by, group.keys, group.texts, group.names, strict=False)],
+        [_name(formats, query, group, position) for position in range(len(group.keys))],
         show_value(formats, measure, value, currency),
         show_value(formats, measure, compared, currency),
         formats.aligned_delta(float(value or 0), float(compared or 0)) if has_change else NOTHING,
     )
 
 
-def _name(formats: Format, dimension: Dimension, key: Any, text: str, name: str) -> tuple[str, str]:
-    """The name of a group, and a note."""
+def _name(formats: Format, query: Query, group: Group, position: int) -> tuple[str, str]:
+    """The name of a group by one of its keys, and a note."""
+    dimension, key = query.by[position], group.keys[position]
+    text, name = group.texts[position], group.names[position]
     if key is None:
         return f"No {label_dimension(dimension).lower()}", ""
     match dimension.kind:
@@ -273,7 +275,9 @@ def _name(formats: Format, dimension: Dimension, key: Any, text: str, name: str)
         case "week":
             return f"Week of {formats.day(key)}", ""
         case "month":
-            return name_part(formats, Period(key, key), "month"), ""
+            months = parts_of(query.period, "month")
+            part = next(it for it in months if (it.first.year, it.first.month) == (key.year, key.month))
+            return name_part(formats, part, "month"), ""
         case "hour":
             return f"{key:02d}:00", ""
         case "country":
